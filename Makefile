@@ -19,26 +19,26 @@ unexport PYTHONDONTWRITEBYTECODE
 # A process that crashes ends the run: the others would wait for its share for ever.
 PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 -p tests.progress
 
-# What also has to hold for the interpreted sources: everything that runs through hot modules.
+# What also has to hold for the interpreted sources: everything that runs through compiled modules.
 BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexpr \
-  tests/unit/routing tests/unit/node tests/unit/session tests/unit/xrce tests/link \
+  tests/unit/routing tests/unit/fast tests/unit/node tests/unit/session tests/unit/xrce tests/link \
   tests/property tests/vectors tests/unit/ros/test_receive.py) \
   tests/meta/test_compiled_list.py tests/meta/test_doctests.py
 
 TYPED := src tests setup.py examples $(sort $(dir $(wildcard attack/*.py bench/*.py chaos/*.py fuzz/*.py tools/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hot lint test test-long test-packages run bench fuzz chaos docs clean
+.PHONY: help setup compiled lint test test-long test-packages run bench fuzz chaos docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
-setup: hot ## create .venv, install everything, compile the hot modules
+setup: compiled ## create .venv, install everything, compile modules
 
-hot: $(INSTALLED)
-	@$(PY) tools/build_hot.py
+compiled: $(INSTALLED)
+	@$(PY) tools/compile_modules.py
 
-lint: hot ## ruff and mypy --strict over everything
+lint: compiled ## ruff and mypy --strict over everything
 	@echo "==> ruff"
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --quiet --check .
@@ -54,34 +54,34 @@ test: lint ## everything that must hold before a change lands
 	    $(PY) -m pytest -q $(PARALLEL) --build interpreted $(BOTH_BUILDS) $(PYTEST_ARGS); \
 	else \
 	  build=interpreted; \
-	  echo "==> the hot modules are not compiled: one run, interpreted, covers everything"; \
+	  echo "==> the compiled modules are not compiled: one run, interpreted, covers everything"; \
 	fi; \
 	echo "==> all tests on the $$build build (2 of 2)"; \
 	$(PY) -m pytest -q $(PARALLEL) --build $$build $(PYTEST_ARGS)
 
-test-packages: hot ## build packages in isolation, run them, and follow all pages with them
+test-packages: compiled ## build packages in isolation, run them, and follow all pages with them
 	@echo "==> packages, built in isolation, and pages of docs/howto"
 	@$(PY) -m pytest -q $(PARALLEL) -m packages tests/newcomer $(PYTEST_ARGS)
 
 test-long: ## the same and test-packages with all seeds, kills and campaigns: an hour or more
 	@ELEA_TEST_SCALE=long $(MAKE) --no-print-directory test
 
-run: hot ## a router, a fleet, the log and a pipeline on Spark; proves that every sample is there once
+run: compiled ## a router, a fleet, the log and a pipeline on Spark; proves that every sample is there once
 	@.venv/bin/elea demo $(RUN_ARGS)
 
-bench: hot ## measure the hot paths; JSON lines on stdout
+bench: compiled ## measure the hot paths; JSON lines on stdout
 	@set -e; for file in bench/*.py; do \
 	  test -e "$$file" || continue; \
 	  echo "==> $$file" >&2; $(PY) "$$file" $(BENCH_ARGS); \
 	done
 
-fuzz: hot ## fuzz every decoder, a million inputs and more
+fuzz: compiled ## fuzz every decoder, a million inputs and more
 	@$(PY) fuzz/run.py all $(FUZZ_ARGS)
 
-chaos: hot ## kill, starve and unplug logs and queries for hours; one line per campaign
+chaos: compiled ## kill, starve and unplug logs and queries for hours; one line per campaign
 	@$(PY) -m chaos.run $(CHAOS_ARGS)
 
-docs: hot ## regenerate docs/reference and check every link
+docs: compiled ## regenerate docs/reference and check every link
 	@$(PY) tools/gen_docs.py
 	@$(PY) -m pytest -q tests/meta/test_docs.py
 

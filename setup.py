@@ -1,6 +1,6 @@
-"""The one build step pyproject.toml cannot state: compile the hot modules with mypyc.
+"""The one build step pyproject.toml cannot state: compile modules with mypyc.
 
-Exactly the files matching `tool.elea.compile` of pyproject.toml become extension modules.
+Exactly the files that `tool.elea.compile` of pyproject.toml lists become extension modules.
 ELEA_COMPILE in the environment decides:
 
 - unset: compile where a C compiler works; else, or if compiling fails, the build goes on without:
@@ -41,11 +41,11 @@ _RELATIVE_LINK = re.compile(r"\[([^]]+)\]\((?!https?:|#)([^)\s]+)\)")
 _PROBE = "#include <Python.h>\nint elea_probe(void) { return PY_MAJOR_VERSION; }\n"
 
 
-def hot_sources() -> list[str]:
+def compiled_sources() -> list[str]:
     """The files that are compiled, as sorted paths relative to the repository."""
     with (ROOT / "pyproject.toml").open("rb") as file:
-        pattern: str = tomllib.load(file)["tool"]["elea"]["compile"]
-    return sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern))
+        listed: list[str] = tomllib.load(file)["tool"]["elea"]["compile"]
+    return sorted(listed)
 
 
 def compiler_in_use() -> str:
@@ -163,7 +163,7 @@ def main() -> None:
     if wanted not in ("", "0", "1"):
         raise SystemExit(f"ELEA_COMPILE must be 0, 1 or unset, got {wanted!r}")
     optimization()  # a wrong level ends here, not as a failure of mypyc
-    sources = [] if wanted == "0" or not set(sys.argv) & _BUILDING else hot_sources()
+    sources = [] if wanted == "0" or not set(sys.argv) & _BUILDING else compiled_sources()
     commands: dict[str, type[Command]] = {"build_py": WithStart}
     described = {
         "long_description": described_by((ROOT / "README.md").read_text(encoding="utf-8")),

@@ -7,12 +7,12 @@ from typing import Final
 
 from attack.harness import MIB, Check, Raw, Target
 
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.data.put import Put
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 THREAT: Final = "T20, T21"
 RSS_GROWTH: Final = 64 * MIB

@@ -6,7 +6,7 @@ from typing import Final
 
 from attack.harness import MIB, Check, Raw, Target, until
 
-from elea.wire.codec import encode_batch
+from elea.wire.batches import encode_batch
 from elea.wire.transport.fragment import Fragment
 
 THREAT: Final = "T05"

@@ -23,10 +23,10 @@ from tests.ports import free_port
 import elea
 from elea.transport.handshake import Opener, State
 from elea.transport.negotiation import Offer
-from elea.wire.codec import encode_batch
-from elea.wire.codec_hot import BatchDecoder, NetworkMessage
-from elea.wire.framing_hot import StreamDecoder, frame
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.batches import encode_batch
+from elea.wire.codec import BatchDecoder, NetworkMessage
+from elea.wire.framing import StreamDecoder, frame
+from elea.wire.transport.frame import Frame
 from elea.wire.transport.init import RESOLUTION_DEFAULT
 from elea.wire.transport.keepalive import KeepAlive
 

@@ -7,7 +7,7 @@ from typing import Final
 from attack.harness import MIB, Check, Raw, Target, until
 
 from elea.limits import DEFAULT_LIMITS
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import OPTION_SUBSCRIBERS, Interest, InterestMode

@@ -16,13 +16,13 @@ from typing import Final
 
 from attack.harness import MIB, PATIENCE_S, Check, Raw, Target, until
 
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.data.put import Put
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 THREAT: Final = "roles, floods of link state"
 RSS_GROWTH: Final = 48 * MIB

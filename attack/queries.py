@@ -7,10 +7,10 @@ from typing import Final
 from attack.harness import MIB, Check, Raw, Target, until
 
 from elea.limits import DEFAULT_LIMITS
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
 from elea.wire.data.reply import Reply
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable
 from elea.wire.network.declare import Declare
 from elea.wire.network.request import Request

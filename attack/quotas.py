@@ -12,9 +12,9 @@ from typing import Final
 
 from attack.harness import MIB, Check, Raw, Target, until
 
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
-from elea.wire.network.push_hot import Push
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
+from elea.wire.network.push import Push
 
 THREAT: Final = "links and reconnections to escape a quota"
 RSS_GROWTH: Final = 16 * MIB

@@ -15,7 +15,7 @@ from typing import Final
 from attack.harness import MIB, PATIENCE_S, Check, Raw, Target, until
 
 import elea
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable
 from elea.wire.network.declare import Declare
 from elea.wire.network.request import Request

@@ -9,7 +9,7 @@ from typing import Final
 from attack.harness import MIB, Check, Target
 from tests.ports import free_port
 
-from elea.wire.codec import encode_scouting
+from elea.wire.batches import encode_scouting
 from elea.wire.scouting.scout import Scout
 
 THREAT: Final = "T11"

@@ -8,7 +8,7 @@ from typing import Final
 from attack.harness import MIB, Check, Raw, Target, until
 
 import elea
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
 

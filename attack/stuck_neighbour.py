@@ -14,7 +14,7 @@ from attack.harness import MIB, PATIENCE_S, Check, Raw, Target, until
 from tests.ports import free_port
 
 import elea
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
 

@@ -9,9 +9,9 @@ from attack.harness import MIB, Check, Raw, Target, until
 
 import elea
 from elea.timestamp import NTP64
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp, WireExpr
-from elea.wire.network.push_hot import Push
+from elea.wire.data.put import Put
+from elea.wire.fields import Stamp, WireExpr
+from elea.wire.network.push import Push
 
 THREAT: Final = "T31"
 RSS_GROWTH: Final = 16 * MIB

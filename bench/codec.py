@@ -28,12 +28,12 @@ from pathlib import Path
 from typing import Final
 
 from elea.version import COMPILED
-from elea.wire.buffer_hot import Writer
-from elea.wire.codec_hot import BatchDecoder, decode_one, encode, encode_one
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp, WireExpr
-from elea.wire.network.push_hot import Push
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.buffer import Writer
+from elea.wire.codec import BatchDecoder, decode_one, encode, encode_one
+from elea.wire.data.put import Put
+from elea.wire.fields import Stamp, WireExpr
+from elea.wire.network.push import Push
+from elea.wire.transport.frame import Frame
 
 PAYLOAD: Final = b"8 octets"
 TEXT_KEY: Final = "fleet/r17/imu/pose"

@@ -24,7 +24,7 @@ from typing import Final
 import pyarrow as pa
 
 from elea import pure
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.spark.functions import Matcher, ke_join
 
 EXPRESSIONS_COUNT: Final = 10_000
@@ -101,7 +101,7 @@ def by_matcher(keys: list[str], expressions: list[str]) -> int:
     rows, _ = matcher.match_many(column)
     report(
         way="matcher",
-        build="compiled" if pure.is_compiled("elea.keyexpr.tree_hot") else "interpreted",
+        build="compiled" if pure.is_compiled("elea.keyexpr.tree") else "interpreted",
         keys=len(keys),
         expressions=len(expressions),
         pairs=len(rows),
@@ -183,7 +183,7 @@ def main() -> None:
     by_scan(keys, expressions)
     if args.spark:
         by_spark(keys, expressions, pairs)
-    if pure.is_compiled("elea.keyexpr.tree_hot"):
+    if pure.is_compiled("elea.keyexpr.tree"):
         command = [sys.executable, __file__, *(["--quick"] if args.quick else [])]
         subprocess.run(command, env={**os.environ, "ELEA_PURE": "1"}, check=True)
 

@@ -21,8 +21,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from elea.keyexpr import match_hot
-from elea.keyexpr.tree_hot import KeyExprTree
+from elea.keyexpr import match
+from elea.keyexpr.tree import KeyExprTree
 
 EXPRESSIONS_COUNT = 10_000
 LOOKUPS_COUNT = 1_000_000
@@ -66,9 +66,9 @@ def main() -> int:
 def measure(*, quick: bool) -> None:
     repeats = 20_000 if quick else 200_000
     for name, (a, b) in PAIRS.items():
-        report("intersects", pair=name, ns=per_call_ns(match_hot.intersects, a, b, repeats))
-        report("includes", pair=name, ns=per_call_ns(match_hot.includes, a, b, repeats))
-    for function in (match_hot.intersects, match_hot.includes):
+        report("intersects", pair=name, ns=per_call_ns(match.intersects, a, b, repeats))
+        report("includes", pair=name, ns=per_call_ns(match.includes, a, b, repeats))
+    for function in (match.intersects, match.includes):
         a, b = WORST_PAIR
         report("worst pair", function=function.__name__, ns=per_call_ns(function, a, b, 50))
     measure_tree(quick=quick)
@@ -93,7 +93,7 @@ def measure_tree(*, quick: bool) -> None:
     tree_ns = (time.perf_counter_ns() - started) / lookups_count
 
     linear_keys = keys[: LINEAR_LOOKUPS_COUNT // (10 if quick else 1)]
-    intersects = match_hot.intersects
+    intersects = match.intersects
     started = time.perf_counter_ns()
     for key in linear_keys:
         expected = [expression for expression in expressions if intersects(expression, key)]
@@ -172,7 +172,7 @@ def report(name: str, *, ns: float, **details: object) -> None:
 
 
 def _is_compiled() -> bool:
-    return not str(match_hot.__file__).endswith(".py")
+    return not str(match.__file__).endswith(".py")
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ from elea.routing.face import FaceSpec, local_face
 from elea.routing.regions import CLIENT
 from elea.routing.roles.peer import PEER_ROLE
 from elea.version import COMPILED
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 KEY = "fleet/r17/imu/raw"
 ROUNDS = 7

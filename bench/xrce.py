@@ -30,10 +30,10 @@ from tests.xrce_codecs import EXAMPLES, INTERPRETER, generated_outcome, interpre
 from tests.xrce_random import MessageMaker, mutate
 
 from elea.version import COMPILED
-from elea.xrce.buffer_hot import Reader
-from elea.xrce.decode_hot import read_message
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import StreamData
+from elea.xrce.buffer import Reader
+from elea.xrce.decode import read_message
+from elea.xrce.encode import encode
+from elea.xrce.message_records import StreamData
 from elea.xrce.schema.load import schema
 
 BAR_PER_S: Final = 1_000_000

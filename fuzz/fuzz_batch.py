@@ -13,8 +13,8 @@ from pathlib import Path
 
 from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS
-from elea.wire.codec import describe_batch
-from elea.wire.codec_hot import BatchDecoder, Message, encode_one
+from elea.wire.batches import describe_batch
+from elea.wire.codec import BatchDecoder, Message, encode_one
 from elea.wire.dialect import Dialect
 
 _HEX = (Path(__file__).parent / "seeds" / "batch.hex").read_text(encoding="ascii").split()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from elea.errors import KeyExprError, LimitError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match import includes, intersects
 
 SEEDS: list[bytes] = [
     b"a/b\0a/*",

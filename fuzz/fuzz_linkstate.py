@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from elea.errors import DecodeError
-from elea.wire.buffer_hot import Reader
+from elea.wire.buffer import Reader
 from elea.wire.network import linkstate
 
 _HEX = (Path(__file__).parent / "seeds" / "linkstate.hex").read_text(encoding="ascii").split()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from elea.errors import DecodeError
-from elea.wire.codec import describe_network
-from elea.wire.codec_hot import decode_one, encode_one
+from elea.wire.batches import describe_network
+from elea.wire.codec import decode_one, encode_one
 
 _HEX = (Path(__file__).parent / "seeds" / "network.hex").read_text(encoding="ascii").split()
 SEEDS = [bytes.fromhex(line) for line in _HEX]

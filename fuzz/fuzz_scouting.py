@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from elea.errors import DecodeError
-from elea.wire.codec import decode_scouting, describe_scouting, encode_scouting
+from elea.wire.batches import decode_scouting, describe_scouting, encode_scouting
 
 _HEX = (Path(__file__).parent / "seeds" / "scouting.hex").read_text(encoding="ascii").split()
 SEEDS = [bytes.fromhex(line) for line in _HEX]

@@ -10,12 +10,12 @@ import json
 from pathlib import Path
 
 from elea.errors import DecodeError
-from elea.xrce.buffer_hot import Reader, Record
-from elea.xrce.decode_hot import read_message
+from elea.xrce.buffer import Reader, Record
+from elea.xrce.decode import read_message
 from elea.xrce.dsl.bounds import MESSAGE_BOUNDS
 from elea.xrce.dsl.dictionary import dictionary
 from elea.xrce.dsl.interpret import Interpreter
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.schema.load import schema
 
 _EXAMPLES = Path(__file__).parent.parent / "tests" / "vectors" / "xrce" / "examples.jsonl"

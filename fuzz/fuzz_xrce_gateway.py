@@ -11,17 +11,17 @@ import json
 from pathlib import Path
 
 from elea.timestamp import HybridClock, TimestampId
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     PUSH_MODE_ID,
     CommitDecl,
     PublisherDecl,
     ResourceDecl,
     SubscriberDecl,
 )
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
-from elea.xrce.messages_hot import AckNack, Close, Declare, Open, Pull, StreamData
+from elea.xrce.message_records import AckNack, Close, Declare, Open, Pull, StreamData
 from elea.xrce.samples.durability import MemoryStore
 from elea.xrce.session.settings import SessionSettings
 

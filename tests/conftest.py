@@ -1,5 +1,5 @@
-"""What every test shares: Hypothesis profiles, which build of the hot modules is under test, and
-that no multicast leaves this host.
+"""What every test shares: Hypothesis profiles, which build is under test, and that
+no multicast leaves this host.
 """
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--build",
         choices=("compiled", "interpreted", "any"),
         default=os.environ.get("ELEA_EXPECT_BUILD", "any"),
-        help="the build of the hot modules these tests are meant for; refuse to run on another",
+        help="the build these tests are meant for; refuse to run on another",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Import every hot module and refuse to test anything but the build that was asked for."""
+    """Import every compiled module and refuse to test anything but the build that was asked for."""
     loopback.install()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for the background
         signal.signal(signal.SIGINT, signal.default_int_handler)  # and for what tests start
     expected = str(config.getoption("--build"))
     if expected not in ("compiled", "interpreted", "any"):
         raise pytest.UsageError(f"ELEA_EXPECT_BUILD={expected}: compiled, interpreted or any")
-    for name in pure.hot_modules():
+    for name in pure.compiled_modules():
         importlib.import_module(name)
         actual = "compiled" if pure.is_compiled(name) else "interpreted"
         if expected not in (actual, "any"):
             raise pytest.UsageError(
                 f"{name} is {actual}, but these tests are for --build {expected}"
             )
-    if expected == "compiled" and not pure.hot_modules():
-        raise pytest.UsageError("--build compiled: there are no hot modules")
+    if expected == "compiled" and not pure.compiled_modules():
+        raise pytest.UsageError("--build compiled: there are no compiled modules")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -127,7 +127,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_report_header() -> str:
-    return f"elea {version.VERSION}, wire version {version.WIRE_VERSION}, {_build()} hot modules"
+    return f"elea {version.VERSION}, wire version {version.WIRE_VERSION}, {_build()}"
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ from elea.transport.cookie import CookieJar
 from elea.transport.events import Events
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed, Offer
-from elea.transport.unicast_hot import Transport, adapt_stream
-from elea.wire.buffer_hot import Piece, Reader
-from elea.wire.codec_hot import NETWORK_ID_MIN, NetworkMessage, decode_network
-from elea.wire.framing_hot import StreamDecoder
+from elea.transport.unicast import Transport, adapt_stream
+from elea.wire.buffer import Piece, Reader
+from elea.wire.codec import NETWORK_ID_MIN, NetworkMessage, decode_network
+from elea.wire.framing import StreamDecoder
 
 LINK = 1  # the link id both ends use for the first link
 

@@ -13,11 +13,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from elea.wire.data.delete import Del
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query, QueryBody
 from elea.wire.data.reply import Reply
 from elea.wire.extensions import Extension
-from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
+from elea.wire.fields import Stamp, WireEncoding, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
@@ -28,7 +28,7 @@ from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest, InterestMode
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import Oam
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal
@@ -39,7 +39,7 @@ from elea.wire.shm import ShmDescriptor, Slice
 from elea.wire.transport.close import Close
 from elea.wire.transport.establishment import PublicKey, QosLink, ShmProbe
 from elea.wire.transport.fragment import Fragment
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.frame import Frame
 from elea.wire.transport.init import Init
 from elea.wire.transport.join import Join, NextSn
 from elea.wire.transport.keepalive import KeepAlive

@@ -14,21 +14,21 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from tests import strategies
 
 from elea.errors import DecodeError
-from elea.wire.codec import (
+from elea.wire.batches import (
     ScoutingMessage,
     decode_batch,
     decode_scouting,
     encode_scouting,
 )
-from elea.wire.codec_hot import BatchDecoder, Message, encode_one
+from elea.wire.codec import BatchDecoder, Message, encode_one
 from elea.wire.data.delete import Del
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
 from elea.wire.data.reply import Reply
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
@@ -36,7 +36,7 @@ from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQ
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.scouting.hello import Hello

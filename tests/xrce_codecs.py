@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from elea.errors import DecodeError
-from elea.xrce.buffer_hot import Reader, Record
-from elea.xrce.decode_hot import read_message
+from elea.xrce.buffer import Reader, Record
+from elea.xrce.decode import read_message
 from elea.xrce.dsl.bounds import MESSAGE_BOUNDS
 from elea.xrce.dsl.interpret import Interpreter, Value
 from elea.xrce.dsl.plan import Plan, attribute
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Message
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Message
 from elea.xrce.schema.load import schema
 
 INTERPRETER: Final = Interpreter(schema(), MESSAGE_BOUNDS)

@@ -8,8 +8,8 @@ from elea.xrce.channel.receiver import ReliableReceiver
 from elea.xrce.channel.rtt import RoundTrip
 from elea.xrce.channel.sender import ReliableSender, Window
 from elea.xrce.channel.serial import Serial
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import StreamData, Synch
+from elea.xrce.encode import encode
+from elea.xrce.message_records import StreamData, Synch
 
 RTT_NS = 10 * MS
 

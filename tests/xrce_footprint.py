@@ -10,7 +10,7 @@ from collections.abc import Callable
 from tests.xrce_world import BROKER, World, device_settings
 
 from elea.xrce.client import DEVICE_LIMITS, Client
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     PUSH_MODE_ID,
     CommitDecl,
     PublisherDecl,
@@ -18,8 +18,8 @@ from elea.xrce.declarations_hot import (
     ResultDecl,
     SubscriberDecl,
 )
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Accept, AckNack, Declare, Frag, Open, Pong, StreamData
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Accept, AckNack, Declare, Frag, Open, Pong, StreamData
 
 CLIENTS = 20
 PAYLOAD = bytes(100)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from elea.limits import DEFAULT_LIMITS
 from elea.xrce.channel.conduits import Conduits, window_of
 from elea.xrce.channel.serial import Serial
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import read_frame
-from elea.xrce.messages_hot import AckNack, Message, StreamData, Synch
+from elea.xrce.message_records import AckNack, Message, StreamData, Synch
 from elea.xrce.packing import pack
 
 MS = 1_000_000

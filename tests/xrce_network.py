@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.channel.conduits import Conduits, Numbered
 from elea.xrce.framing import Marked, read_frame
-from elea.xrce.messages_hot import Message, StreamData
+from elea.xrce.message_records import Message, StreamData
 
 MS = 1_000_000
 SECOND = 1_000 * MS

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from elea.limits import DEFAULT_LIMITS
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import read_frame
-from elea.xrce.messages_hot import Message, Open, StreamData
+from elea.xrce.message_records import Message, Open, StreamData
 from elea.xrce.session.acceptor import Acceptor, AcceptorEvent
 from elea.xrce.session.initiator import Initiator, InitiatorEvent, Phase
 from elea.xrce.session.session import Ended, Session, State

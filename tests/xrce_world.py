@@ -16,7 +16,7 @@ from elea.xrce.declarations import Action, Named
 from elea.xrce.gateway.effects import Ask, Effect, Put
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
-from elea.xrce.messages_hot import Message
+from elea.xrce.message_records import Message
 from elea.xrce.properties import VENDOR_CODE, SessionProperties
 from elea.xrce.samples.durability import MemoryStore
 from elea.xrce.samples.sample import Sample

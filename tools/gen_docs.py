@@ -106,7 +106,7 @@ def cli_page() -> str:
     assert lines == ["elea", "wire", "compiled", "Python"]
     return text + (
         "## `elea --version`\n\nFour lines: `elea` and the package version, `wire version:` and the"
-        " version of the Zenoh\nprotocol, `compiled:` yes or no for the hot modules in use,"
+        " version of the Zenoh\nprotocol, `compiled:` yes or no for the compiled modules in use,"
         " `Python:` and its version.\n"
     )
 

@@ -5,7 +5,7 @@ The public names are loaded on first use, so that a program pays only for what i
 
 from elea import pure
 
-pure.install()  # first: it decides which build of the hot modules every later import gets
+pure.install()  # first: it decides which build of the compiled modules every later import gets
 
 # Where each public name is defined. A name stands here and in the imports for type checkers below;
 # tests/meta/test_exports.py holds the two equal.
@@ -21,7 +21,7 @@ _HOMES = {
     "elea.ids": "EntityGlobalId WhatAmI WhatAmIMatcher ZenohId",
     "elea.keyexpr.keyexpr": "KeyExpr SetIntersectionLevel",
     "elea.keyexpr.template": "KeyFormat",
-    "elea.keyexpr.tree_hot": "KeyExprTree",
+    "elea.keyexpr.tree": "KeyExprTree",
     "elea.limits": "Limits",
     "elea.locator": "Endpoint Locator",
     "elea.parameters": "Parameters",
@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     from elea.keyexpr.keyexpr import KeyExpr as KeyExpr
     from elea.keyexpr.keyexpr import SetIntersectionLevel as SetIntersectionLevel
     from elea.keyexpr.template import KeyFormat as KeyFormat
-    from elea.keyexpr.tree_hot import KeyExprTree as KeyExprTree
+    from elea.keyexpr.tree import KeyExprTree as KeyExprTree
     from elea.limits import Limits as Limits
     from elea.locator import Endpoint as Endpoint
     from elea.locator import Locator as Locator

@@ -1,4 +1,4 @@
-"""Hints to mypyc, which compiles the hot modules. They mean nothing when code is interpreted.
+"""Hints to mypyc, which compiles the compiled modules. They mean nothing when code is interpreted.
 
 Compiled modules cannot choose between two definitions of a name, so the choice is made here.
 """

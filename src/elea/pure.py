@@ -1,9 +1,9 @@
-"""Which build of the hot modules is in use, and the switch that forces the interpreted one.
+"""Which build of the compiled modules is in use, and the switch that forces the interpreted one.
 
-Files named `*_hot.py` may lie beside an extension module compiled from them. Python prefers the
-extension; with `ELEA_PURE=1` in the environment a finder in front of Python's own picks the source.
-`elea/__init__.py` installs it before anything else is imported. Nothing here knows what the hot
-modules do.
+A module may lie beside an extension module compiled from it (`tool.elea.compile` of pyproject.toml
+lists these). Python prefers the extension; with `ELEA_PURE=1` in the environment a finder in front
+of Python's own picks the source. `elea/__init__.py` installs it before anything else is imported.
+Nothing here knows what the compiled modules do.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _REASON = os.path.join(_PACKAGE_DIR, "interpreted.txt")  # written by setup.py
 
 
 class SourceFinder:
-    """A meta path finder for `elea.*_hot` that only ever finds the `.py` file."""
+    """A meta path finder for modules of `elea` that only ever finds the `.py` file."""
 
     @staticmethod
     def find_spec(
         fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if path is None or not (fullname.startswith("elea.") and fullname.endswith("_hot")):
+        if path is None or not fullname.startswith("elea."):
             return None
         from importlib.util import spec_from_file_location  # late: only interpreted runs need it
 
@@ -53,17 +53,22 @@ def install() -> None:
     sys.meta_path.insert(at, SourceFinder)
 
 
-def hot_modules() -> list[str]:
-    """The dotted names of all hot modules, from their sources, sorted."""
+def compiled_modules() -> list[str]:
+    """The dotted names of all modules that lie beside an extension module, sorted."""
+    from importlib.machinery import EXTENSION_SUFFIXES
+
     names = []
     for folder, _, files in os.walk(_PACKAGE_DIR):
         package = os.path.relpath(folder, os.path.dirname(_PACKAGE_DIR)).replace(os.sep, ".")
-        names += [f"{package}.{name[:-3]}" for name in files if name.endswith("_hot.py")]
+        for name in files:
+            stem, _, suffix = name.partition(".")
+            if f".{suffix}" in EXTENSION_SUFFIXES and f"{stem}.py" in files:
+                names.append(f"{package}.{stem}")
     return sorted(names)
 
 
 def is_compiled(name: str) -> bool:
-    """Whether the hot module `name` is, or would be, loaded from an extension module.
+    """Whether the module `name` is, or would be, loaded from an extension module.
 
     It imports neither the module nor its package.
     """

@@ -8,6 +8,7 @@ from typing import Final
 
 from elea.encoding import Encoding
 from elea.ids import EntityGlobalId, WhatAmI, ZenohId
+from elea.lazy_sample import Sample as Sample
 from elea.provenance import InterceptionPoint as InterceptionPoint
 from elea.provenance import SampleKind as SampleKind
 from elea.provenance import SourceInfo as SourceInfo
@@ -17,7 +18,6 @@ from elea.provenance import TimestampInstrumentationBuilder as TimestampInstrume
 from elea.provenance import TimestampStack as TimestampStack
 from elea.provenance import TimestampStackRecord as TimestampStackRecord
 from elea.records import dataclass
-from elea.sample_hot import Sample as Sample
 from elea.zbytes import ZBytes
 
 _EMPTY: Final = ZBytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from elea import pure
-from elea.pure import hot_modules, is_compiled
+from elea.pure import compiled_modules, is_compiled
 
 VERSION: Final = "0.1.0.dev0"
 WIRE_VERSION: Final = 9  # the version octet of INIT, JOIN, SCOUT and HELLO
@@ -16,14 +16,14 @@ _TO_COMPILE: Final = (  # its two options have pip build anew, whatever is insta
 
 if TYPE_CHECKING:
     COMPILED: bool
-    """Whether every hot module comes from a compiled extension (see `elea.pure`)."""
+    """Whether modules come from compiled extensions (see `elea.pure`)."""
 else:
 
     def __getattr__(name: str) -> bool:
         # Answered on first use: it looks at the disk, and most programs never ask.
         if name != "COMPILED":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        modules = hot_modules()
+        modules = compiled_modules()
         globals()["COMPILED"] = bool(modules) and all(map(is_compiled, modules))
         return globals()["COMPILED"]
 

@@ -14,7 +14,7 @@ from elea.dds.parameter_list import PROPERTY, Described, read_parameters, write_
 from elea.dds.qos import Durability, Qos, Reliability
 from elea.devices.device import Device
 from elea.predicate.property_list import read_properties
-from elea.xrce.declarations_hot import Property
+from elea.xrce.declaration_records import Property
 
 line = pytest.mark.line
 

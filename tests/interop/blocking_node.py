@@ -17,9 +17,9 @@ from elea.limits import DEFAULT_LIMITS
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Failure, Opener, State
 from elea.transport.negotiation import Agreed, Offer
-from elea.transport.unicast_hot import Transport, adapt_stream
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.framing_hot import StreamDecoder, frame
+from elea.transport.unicast import Transport, adapt_stream
+from elea.wire.codec import NetworkMessage
+from elea.wire.framing import StreamDecoder, frame
 from elea.wire.transport.close import CloseReason
 
 WAIT_S = 10

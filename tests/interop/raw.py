@@ -15,8 +15,8 @@ from tests.interop.blocking_node import Node
 from tests.interop.ends import ELEA, WAIT_S, open_session, settings_of
 
 from elea.transport.negotiation import Offer
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declare import Declare

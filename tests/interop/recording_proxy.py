@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from elea.wire.conversation import Conversation, Direction, Seen
-from elea.wire.framing_hot import StreamDecoder
+from elea.wire.framing import StreamDecoder
 
 _READ_LEN = 65_536
 

@@ -35,16 +35,16 @@ from tests.interop.recording_proxy import RecordingProxy, follow
 
 import elea
 from elea.transport.negotiation import Offer
-from elea.wire.buffer_hot import Reader
-from elea.wire.codec import encode_batch
-from elea.wire.codec_hot import TransportMessage, decode_transport, encode_one
+from elea.wire.batches import encode_batch
+from elea.wire.buffer import Reader
+from elea.wire.codec import TransportMessage, decode_transport, encode_one
 from elea.wire.conversation import Direction
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
-from elea.wire.framing_hot import StreamDecoder, frame
-from elea.wire.network.push_hot import Push
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
+from elea.wire.framing import StreamDecoder, frame
+from elea.wire.network.push import Push
 from elea.wire.transport.close import Close, CloseReason
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.frame import Frame
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open
 

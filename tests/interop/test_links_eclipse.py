@@ -22,16 +22,16 @@ from elea.link.admission import Admission, Ticket
 from elea.link.base import Link
 from elea.link.connect import Connected, Connector
 from elea.link.multicast import GroupLink
-from elea.link.pump_hot import LinkPump
+from elea.link.pump import LinkPump
 from elea.link.registry import Registry
 from elea.link.scouting_socket import ScoutingSockets
 from elea.link.settings import LinkSettings, Pem, TlsSettings
 from elea.link.timers import Timers
 from elea.locator import Endpoint, Locator
-from elea.wire.buffer_hot import Reader
-from elea.wire.codec import decode_scouting, encode_scouting
-from elea.wire.codec_hot import decode_transport
-from elea.wire.framing_hot import StreamDecoder, frame
+from elea.wire.batches import decode_scouting, encode_scouting
+from elea.wire.buffer import Reader
+from elea.wire.codec import decode_transport
+from elea.wire.framing import StreamDecoder, frame
 from elea.wire.scouting.hello import Hello
 from elea.wire.scouting.scout import Scout
 from elea.wire.transport.init import Init

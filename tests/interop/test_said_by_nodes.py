@@ -26,14 +26,14 @@ from tests.interop.raw import (
 )
 
 from elea.transport.negotiation import Offer
-from elea.wire.codec import encode_batch
+from elea.wire.batches import encode_batch
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
 from elea.wire.data.reply import Reply
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
-from elea.wire.framing_hot import frame
+from elea.wire.fields import QOS_DECLARE, WireExpr
+from elea.wire.framing import frame
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
@@ -50,12 +50,12 @@ from elea.wire.network.interest import (
     InterestMode,
 )
 from elea.wire.network.oam import Oam
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal
 from elea.wire.transport.fragment import Fragment
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.frame import Frame
 from elea.wire.transport.keepalive import KeepAlive
 
 line = pytest.mark.line

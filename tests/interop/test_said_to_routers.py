@@ -32,8 +32,8 @@ from tests.interop.recording_proxy import RecordingProxy
 from elea.ids import ZenohId
 from elea.transport.negotiation import Offer
 from elea.wire.conversation import Direction
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import QOS_DECLARE
+from elea.wire.data.put import Put
+from elea.wire.fields import QOS_DECLARE
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
@@ -48,7 +48,7 @@ from elea.wire.network.interest import (
 )
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 line = pytest.mark.line
 RAW = b"\x0e\x2e"

@@ -17,12 +17,12 @@ from tests.interop.blocking_node import Node, RefusedError, dial, drain
 
 from elea.secret import Secret
 from elea.transport.negotiation import Offer
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.data.put import Put
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.transport.close import CloseReason
 
 WAIT_S = 10

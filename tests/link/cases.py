@@ -16,7 +16,7 @@ from elea.link.udp import Udp
 from elea.link.unix import UnixStream
 from elea.link.vsock import Vsock
 from elea.link.ws import WebSocket
-from elea.wire.codec_hot import encode_one
+from elea.wire.codec import encode_one
 from elea.wire.transport.init import Init
 
 

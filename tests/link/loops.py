@@ -10,7 +10,7 @@ from typing import Protocol
 from tests.link.rig import turns
 
 from elea.link.asyncio_poller import AsyncioPoller
-from elea.link.poller_hot import Poller, SelectorPoller
+from elea.link.poller import Poller, SelectorPoller
 
 
 class Loop(Protocol):

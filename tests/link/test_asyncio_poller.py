@@ -11,7 +11,7 @@ import pytest
 from elea.errors import ClosedError
 from elea.link.asyncio_poller import AsyncioPoller
 from elea.link.memory import memory_pair
-from elea.link.pump_hot import LinkPump
+from elea.link.pump import LinkPump
 from elea.locator import Locator
 
 

@@ -14,13 +14,13 @@ from tests.link.test_driver import until
 import elea
 from elea.config.config import Config
 from elea.link.driver import Driver
-from elea.link.poller_hot import SelectorPoller
+from elea.link.poller import SelectorPoller
 from elea.link.settings import LinkSettings
 from elea.link.stream import StreamLink
 from elea.node.node import Node
 from elea.node.settings import NodeSettings
 from elea.transport.reassembly import TOO_LONG
-from elea.transport.stats_hot import TransportStats
+from elea.transport.stats import TransportStats
 
 HERE = {"listen": {"endpoints": ["tcp/127.0.0.1:0"]}}
 SILENT = {"scouting": {"multicast": {"enabled": False}}}

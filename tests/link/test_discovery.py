@@ -19,7 +19,7 @@ from elea.link.scouting_socket import ScoutingDatagram, ScoutingSockets
 from elea.link.settings import ScoutingSettings
 from elea.link.timers import Timers
 from elea.node.ports import Teller, Told
-from elea.wire.codec import decode_scouting, encode_scouting
+from elea.wire.batches import decode_scouting, encode_scouting
 from elea.wire.scouting.hello import Hello
 from elea.wire.scouting.scout import Scout
 

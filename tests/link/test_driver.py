@@ -14,7 +14,7 @@ from elea.config.config import Config
 from elea.link.admission import Admission
 from elea.link.driver import Driver
 from elea.link.memory import memory_pair
-from elea.link.poller_hot import SelectorPoller
+from elea.link.poller import SelectorPoller
 from elea.link.settings import LinkSettings
 from elea.locator import Locator
 from elea.node.node import Node

@@ -14,7 +14,7 @@ from tests.link.test_driver import until
 
 from elea.config.config import Config
 from elea.link.driver import Driver
-from elea.link.poller_hot import SelectorPoller
+from elea.link.poller import SelectorPoller
 from elea.link.settings import LinkSettings
 from elea.node.node import Node
 from elea.node.settings import NodeSettings

@@ -14,14 +14,14 @@ from tests.link.loops import Loop
 from tests.link.rig import turns
 
 from elea.errors import LimitError, LinkError
+from elea.fast.intake import MORE
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.base import READ, WRITE, Buffer
 from elea.link.memory import memory_pair
-from elea.link.pump_hot import CLOSED_HERE, PEER_CLOSED, LinkPump
+from elea.link.pump import CLOSED_HERE, PEER_CLOSED, LinkPump
 from elea.link.socket_queue import unsent_len
 from elea.link.stream import StreamLink
 from elea.locator import Locator
-from elea.node.intake_hot import MORE
 
 BLOCK = bytes(range(256)) * 64
 

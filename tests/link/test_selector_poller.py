@@ -18,8 +18,8 @@ from tests.link.cases import TCP, TLS, WS
 from tests.link.loops import ThreadLoop
 from tests.link.rig import Case, Pair
 
-from elea.link.poller_hot import SelectorPoller, _Waker
-from elea.link.pump_hot import LinkPump
+from elea.link.poller import SelectorPoller, _Waker
+from elea.link.pump import LinkPump
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
@@ -132,7 +132,7 @@ def test_a_poller_that_was_never_used_survives_a_fork_and_needs_no_thread() -> N
 def test_a_loop_that_is_running_does_not_keep_the_interpreter_alive() -> None:
     program = (
         "import socket\n"
-        "from elea.link.poller_hot import SelectorPoller, _Waker\n"
+        "from elea.link.poller import SelectorPoller, _Waker\n"
         "poller = SelectorPoller()\n"
         "one, other = socket.socketpair()\n"
         "poller.register(one.fileno(), lambda: None, lambda: None)\n"
@@ -163,7 +163,7 @@ def test_the_thread_has_a_name_and_ends() -> None:
 def test_stopping_does_not_wait_for_ever_for_a_callback_that_hangs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("elea.link.poller_hot._STOP_WAIT_S", 0.01)
+    monkeypatch.setattr("elea.link.poller._STOP_WAIT_S", 0.01)
     release = threading.Event()
     entered = threading.Event()
     poller = SelectorPoller()

@@ -13,7 +13,7 @@ from elea.link.driver import Driver
 from elea.link.udp import UdpListener
 from elea.transport.handshake import Opener
 from elea.transport.negotiation import Offer
-from elea.wire.codec_hot import BatchDecoder, encode_one
+from elea.wire.codec import BatchDecoder, encode_one
 from elea.wire.transport.close import Close
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open

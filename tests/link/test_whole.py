@@ -17,7 +17,7 @@ from elea.link.accept import AcceptLoop
 from elea.link.admission import Admission, Ticket
 from elea.link.base import Link
 from elea.link.connect import Connected, Connector
-from elea.link.pump_hot import PEER_CLOSED, LinkPump
+from elea.link.pump import PEER_CLOSED, LinkPump
 from elea.link.registry import Registry
 from elea.link.timers import Timers
 from elea.locator import Endpoint

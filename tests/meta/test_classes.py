@@ -9,21 +9,21 @@ from typing import Final
 import pytest
 from tests.meta.tree import python_files
 
-_PACKAGES: Final = ("wire", "transport", "routing", "policy", "node", "link")
+_PACKAGES: Final = ("wire", "transport", "routing", "policy", "fast", "node", "link")
 METHODS_COUNT_MAX: Final = 20
 ATTRIBUTES_COUNT_MAX: Final = 12
 LINES_MAX: Final = 250
 # Classes that are larger, each with what holds it together.
 LARGE: Final = {
     "link/discovery.py:Discovery": "one timer and two state machines share sockets and clock",
-    "link/poller_hot.py:SelectorPoller": "one loop: what it watches, who runs it, when it wakes",
-    "link/pump_hot.py:LinkPump": "one socket, read and written by two threads under one state",
+    "link/poller.py:SelectorPoller": "one loop: what it watches, who runs it, when it wakes",
+    "link/pump.py:LinkPump": "one socket, read and written by two threads under one state",
     "link/shell.py:Shell": "what a node, its links and its sessions may ask of each other",
     "node/connector.py:Connector": "one wish to be connected: its settings, phase and times",
     "node/guards.py:Guards": "chains, accounts and holding change together with the policy",
     "node/neighbours.py:Neighbours": "a neighbour's links, faces and end are one life cycle",
     "node/node.py:Node": "passes inputs on to its machines; the surface of driver and sessions",
-    "node/receive_hot.py:FaceSink": "a compiled loop over samples; its state is a frame's",
+    "fast/sink.py:FaceSink": "a compiled loop over samples; its state is a frame's",
     "routing/context.py:Context": "what the parts of routing share, by name",
     "routing/core.py:Routing": "dispatches to its parts; the surface that the node drives",
     "routing/declarations.py:Declarations": "what faces are told, kept equal to what they may know",
@@ -31,12 +31,12 @@ LARGE: Final = {
     "routing/linkstate/flooding.py:Flooding": "declarations of all routers, by one rule",
     "routing/linkstate/network.py:Network": "the graph of routers, and the trees over it",
     "routing/queries.py:Queries": "an open query and its legs end together",
-    "transport/batching_hot.py:TxQueues": "eight lanes that are compiled as one",
+    "transport/batching.py:TxQueues": "eight lanes that are compiled as one",
     "transport/multicast.py:GroupTransport": "sending to a group, and all of its members",
-    "transport/stats_hot.py:TransportStats": "one counter per line of the reference",
-    "transport/unicast_hot.py:Transport": "one neighbour; links join and leave while it lives",
-    "wire/buffer_hot.py:Reader": "one method per field of the wire format",
-    "wire/plain_hot.py:PlainPush": "the places of all parts of one sample, without objects",
+    "transport/stats.py:TransportStats": "one counter per line of the reference",
+    "transport/unicast.py:Transport": "one neighbour; links join and leave while it lives",
+    "wire/buffer.py:Reader": "one method per field of the wire format",
+    "fast/plain.py:PlainPush": "the places of all parts of one sample, without objects",
 }
 _CONTAINERS: Final = ("dict", "list", "set", "deque", "OrderedDict", "defaultdict", "Counter")
 

@@ -1,4 +1,4 @@
-"""Exactly the hot modules are compiled, and a compiled build really runs compiled code."""
+"""Exactly the listed modules are compiled, and a compiled build really runs compiled code."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ import os
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
-from tests.meta.tree import PACKAGE, ROOT, module_name, relative
+from tests.meta.tree import ROOT, module_name, relative
 
 from elea import pure
 
-HOT = sorted(PACKAGE.rglob("*_hot.py"))
+LISTED: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["elea"]["compile"]
+COMPILED = sorted(ROOT / name for name in LISTED)
 
 
-def test_setup_compiles_exactly_the_hot_modules() -> None:
-    sources = runpy.run_path(str(ROOT / "setup.py"))["hot_sources"]()
-    assert sources == [relative(path) for path in HOT]
-    assert pure.hot_modules() == sorted(module_name(path) for path in HOT)
+def test_setup_compiles_exactly_what_is_listed(build: str) -> None:
+    sources = runpy.run_path(str(ROOT / "setup.py"))["compiled_sources"]()
+    assert sources == [relative(path) for path in COMPILED]
+    assert all(path.is_file() for path in COMPILED)
+    if build == "compiled":
+        assert pure.compiled_modules() == sorted(module_name(path) for path in COMPILED)
 
 
-def test_hot_modules_come_from_the_build_under_test(build: str) -> None:
-    for name in pure.hot_modules():
+def test_modules_come_from_the_build_under_test(build: str) -> None:
+    for name in pure.compiled_modules():
         module = importlib.import_module(name)
         assert module.__file__ is not None
         suffix = ".py" if build == "interpreted" else _suffix(module)
@@ -40,7 +44,7 @@ def _suffix(module: object) -> str:
 
 
 def test_elea_pure_forces_the_sources() -> None:
-    names = [module_name(path) for path in HOT]
+    names = [module_name(path) for path in COMPILED]
     asked = f"import importlib; [print(importlib.import_module(n).__file__) for n in {names}]"
     done = subprocess.run(
         [sys.executable, "-c", asked],
@@ -49,12 +53,12 @@ def test_elea_pure_forces_the_sources() -> None:
         text=True,
         check=True,
     )
-    assert [Path(line) for line in done.stdout.splitlines()] == HOT
+    assert [Path(line) for line in done.stdout.splitlines()] == COMPILED
 
 
 def test_what_only_the_compiler_needs_is_not_imported_at_run_time() -> None:
     """`mypy_extensions` stands below `if TYPE_CHECKING:`, nowhere else: it is no dependency."""
-    for path in HOT:
+    for path in COMPILED:
         _needs_no_compiler(ast.parse(path.read_bytes()))
 
 

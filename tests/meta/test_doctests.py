@@ -11,13 +11,13 @@ import os
 import pytest
 from tests.meta.tree import SOURCE, package_modules, source_of
 
-from elea.pure import hot_modules
+from elea.pure import compiled_modules
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 # With ELEA_PURE set there is another run, of the compiled build, that has all the others.
-CANDIDATES = hot_modules() if "ELEA_PURE" in os.environ else package_modules()
+CANDIDATES = compiled_modules() if "ELEA_PURE" in os.environ else package_modules()
 NAMES = [
     name
     for name in CANDIDATES

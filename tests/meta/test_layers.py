@@ -1,10 +1,11 @@
 """Imports point down the layers, never up or sideways. This table is the authority.
 
-6  applications     daemon   web   dds   ros   spark   store   store.tables   devices   operate
+7  applications     daemon   web   dds   ros   spark   store   store.tables   devices   operate
                     demo   cli   sim.campaign
-5  public API       session, and its doorways handlers, ext, shm, aio
-4  drivers, disk    link   sim   store.log
-3  composition      node; config_file, atomic_file
+6  public API       session, and its doorways handlers, ext, shm, aio
+5  drivers, disk    link   sim   store.log
+4  composition      node; config_file, atomic_file
+3  plain samples    fast
 2  machines         transport   routing   policy   xrce   ros.formats
 1  bytes            wire
 0  vocabulary       in the order of VOCABULARY: a module imports only from its left
@@ -39,7 +40,6 @@ VOCABULARY: Final = (
         "timestamp",
     ),
     *(
-        "zbytes_hot",
         "zbytes",
         "parameters",
         "locator",
@@ -50,17 +50,18 @@ VOCABULARY: Final = (
         "query",
         "selector",
     ),
-    *("provenance", "sample_hot", "sample", "json5", "series", "config"),
+    *("provenance", "lazy_sample", "sample", "json5", "series", "config"),
 )
 
 # Units above the vocabulary, by layer. A unit may import every unit of a lower layer.
 LAYERS: Final[dict[int, tuple[str, ...]]] = {
     1: ("wire",),
     2: ("transport", "routing", "policy", "xrce", "ros.formats"),
-    3: ("node", "config_file", "atomic_file"),  # drivers need files
-    4: ("link", "sim", "store.log"),
-    5: ("session",),
-    6: (
+    3: ("fast",),
+    4: ("node", "config_file", "atomic_file"),  # drivers need files
+    5: ("link", "sim", "store.log"),
+    6: ("session",),
+    7: (
         *("daemon", "web", "dds", "ros", "spark", "store", "store.tables", "devices"),
         *("operate", "demo", "cli", "sim.campaign", "__main__"),
     ),
@@ -114,7 +115,7 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
 READ_ENVIRONMENT: Final = {"pure", "crash"}
 SANS_IO: Final = {
     *VOCABULARY,
-    *("wire", "transport", "routing", "policy", "xrce", "ros.formats", "node"),
+    *("wire", "transport", "routing", "policy", "xrce", "ros.formats", "fast", "node"),
 } - READ_ENVIRONMENT
 FORBIDDEN_IN_SANS_IO: Final = {
     *("asyncio", "socket", "ssl", "selectors", "threading", "time", "random", "os"),
@@ -212,7 +213,7 @@ def test_the_root_package_loads_only_the_build_switch() -> None:
 @pytest.mark.parametrize(
     ("module", "source", "complaint"),
     [
-        ("wire/codec.py", "from elea.transport.unicast_hot import Transport", "must not import"),
+        ("wire/batches.py", "from elea.transport.unicast import Transport", "must not import"),
         ("transport/lease.py", "from elea.routing.face import Face", "must not import routing"),
         ("qos.py", "from elea.encoding import Encoding", "qos must not import encoding"),
         ("routing/pubsub.py", "import time", "sans-IO"),
@@ -240,7 +241,7 @@ def test_a_wrong_import_is_found(
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("wire/codec.py", "import struct\nfrom elea.errors import DecodeError\nimport lz4.block"),
+        ("wire/batches.py", "import struct\nfrom elea.errors import DecodeError\nimport lz4.block"),
         ("sample.py", "from elea import limits\nfrom elea.keyexpr.keyexpr import KeyExpr"),
         ("store/service.py", "import time\nfrom elea.store.log.log import Log"),
         ("cli/explain.py", "from elea.wire import explain\nimport os"),

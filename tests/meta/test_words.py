@@ -79,7 +79,8 @@ def test_results_of_sending_are_declared_once() -> None:
     """FULL meant "not accepted" in `transport` and "accepted, waits" in `routing` and `session`."""
     declared = re.compile(r"^(?:SENT|DROPPED|QUEUED|REFUSED|FULL)(?:: Final)? = \d", re.MULTILINE)
     layers = [
-        f"src/elea/{one}" for one in ("transport", "routing", "node", "link", "session", "sim")
+        f"src/elea/{one}"
+        for one in ("transport", "routing", "fast", "node", "link", "session", "sim")
     ]
     assert [
         relative(path)

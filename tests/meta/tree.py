@@ -36,7 +36,7 @@ def module_name(path: Path) -> str:
 
 
 def source_of(name: str) -> Path:
-    """`elea.wire.codec` to its file, a package to its `__init__.py`."""
+    """`elea.wire.batches` to its file, a package to its `__init__.py`."""
     path = SOURCE.joinpath(*name.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 

@@ -9,7 +9,7 @@ from tests.strategies_keyexpr import expression_texts, key_texts, raw_texts, rel
 from elea.errors import KeyExprError
 from elea.keyexpr.canon import canonize, validate
 from elea.keyexpr.keyexpr import KeyExpr, SetIntersectionLevel
-from elea.keyexpr.match_hot import includes, intersects, relation
+from elea.keyexpr.match import includes, intersects, relation
 
 
 def refusal(text: str) -> KeyExprError | None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.strategies_keyexpr import expression_texts, key_texts
 
-from elea.keyexpr.match_hot import includes, intersects
-from elea.keyexpr.tree_hot import KeyExprTree
+from elea.keyexpr.match import includes, intersects
+from elea.keyexpr.tree import KeyExprTree
 
 queries = st.one_of(expression_texts, key_texts)
 

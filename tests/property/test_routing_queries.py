@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.unit.routing.mesh import Mesh, Node, Session
 
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match import includes, intersects
 from elea.routing.regions import CLIENT, PEER
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
 from elea.wire.data.reply import Reply
-from elea.wire.fields_hot import QOS_REQUEST, WireExpr
+from elea.wire.fields import QOS_REQUEST, WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
 from elea.wire.network.declare import Declare

@@ -16,7 +16,7 @@ from tests.scale import scaled
 from tests.unit.routing.mesh import Mesh, Node, Session
 from tests.unit.routing.router_model import SETTLED_S, check_tables, graphs, linked, routers
 
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal
 

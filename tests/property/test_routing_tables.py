@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.unit.routing.mesh import A, K, Mesh, Node, Q, S, Session, T
 
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match import includes, intersects
 from elea.routing.regions import CLIENT, PEER, ROUTER, SOUTH_PEERS, Placement
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
@@ -25,7 +25,7 @@ from elea.wire.network.declaration.subscriber import DeclareSubscriber, Undeclar
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest, InterestMode
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 KEYS = ["a", "a/b", "a/b/c", "a/*", "a/**", "**", "b", "*/b", "@v/a", "a/b$*"]
 PLAIN = [key for key in KEYS if "*" not in key]

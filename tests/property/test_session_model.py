@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.unit.session.fake_node import World
 
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match import includes, intersects
 from elea.provenance import SampleKind
 from elea.qos import Locality
 from elea.query import ConsolidationMode, QueryTarget

@@ -31,9 +31,9 @@ from elea.session.handlers import FifoChannel
 from elea.session.query import Query
 from elea.session.since import HistoryStatus
 from elea.timestamp import NTP64, Timestamp, format_rfc3339
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp
-from elea.wire.network.push_hot import Push
+from elea.wire.data.put import Put
+from elea.wire.fields import Stamp
+from elea.wire.network.push import Push
 from elea.wire.shared_extensions import SourceRef
 
 MS_NS = 1_000_000

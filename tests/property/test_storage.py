@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.store.volumes import opened
 
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.store.backend import Stored
 from elea.store.storage import Storage
 from elea.store.testing import at

@@ -14,14 +14,14 @@ from elea.errors import ProtocolError
 from elea.limits import DEFAULT_LIMITS
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Opener, State
-from elea.transport.unicast_hot import Transport
-from elea.wire.codec import encode_batch
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
-from elea.wire.network.push_hot import Push
+from elea.transport.unicast import Transport
+from elea.wire.batches import encode_batch
+from elea.wire.codec import NetworkMessage
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
+from elea.wire.network.push import Push
 from elea.wire.transport.fragment import Fragment
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.frame import Frame
 
 BLOCK = 0x08
 

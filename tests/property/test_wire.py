@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.wire_kinds import KINDS, Kind, decode, decorated, encode, notes, wrap
 
-from elea.wire.codec import describe_batch, describe_scouting
+from elea.wire.batches import describe_batch, describe_scouting
 from elea.wire.dialect import Dialect
 from elea.wire.scouting.hello import Hello
 from elea.wire.scouting.scout import Scout

@@ -9,13 +9,13 @@ from tests import strategies
 from tests.wire_kinds import KINDS, Kind, decode, decorated, encode
 
 from elea.errors import DecodeError
-from elea.wire.codec import decode_batch, encode_batch
-from elea.wire.codec_hot import Message
+from elea.wire.batches import decode_batch, encode_batch
+from elea.wire.codec import Message
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Extension, Extras
-from elea.wire.framing_hot import StreamDecoder, frame
+from elea.wire.framing import StreamDecoder, frame
 from elea.wire.transport.fragment import Fragment
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.frame import Frame
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open
 

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from tests.xrce_world import World
 
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     BindingDecl,
     CommitDecl,
     Declaration,
@@ -25,9 +25,9 @@ from elea.xrce.declarations_hot import (
     SubscriberDecl,
     SubscriberDeclParamsPart,
 )
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.gateway.effects import Ask, Effect, Subscribe, Unsubscribe, Unwatch, Watch
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     AckNack,
     BatchedData,
     Close,

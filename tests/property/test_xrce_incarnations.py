@@ -9,8 +9,8 @@ import pytest
 from tests.xrce_network import sample
 from tests.xrce_session import BROKER, DEVICE, Pair, settings
 
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Open
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Open
 from elea.xrce.properties import SessionProperties
 from elea.xrce.session.acceptor import Acceptor
 from elea.xrce.session.initiator import Initiator

@@ -9,7 +9,7 @@ from tests.xrce_network import Faults
 from tests.xrce_world import World, device_settings
 
 from elea.xrce.client import Client
-from elea.xrce.declarations_hot import Property
+from elea.xrce.declaration_records import Property
 from elea.xrce.gateway.effects import Joined, Left, Subscribe, Unsubscribe, Unwatch, Watch
 from elea.xrce.properties import DEPTH, nat
 from elea.xrce.samples.durability import MemoryStore

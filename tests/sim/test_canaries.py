@@ -15,18 +15,18 @@ from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.effects import Output
 from elea.sample import Reply
 from elea.session.core import SessionCore
-from elea.session.outlet_hot import END
+from elea.session.outlet import END
 from elea.session.queries import Gets, PendingGet
 from elea.sim.campaign.plan import Options
 from elea.sim.campaign.run import run
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.response_final import ResponseFinal
 
 SEEDS = range(24)

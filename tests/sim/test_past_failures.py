@@ -12,7 +12,7 @@ from elea.node.node import Node
 from elea.routing.interests import interests
 from elea.sim.campaign.plan import Options
 from elea.sim.campaign.run import run
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 from elea.wire.transport.close import CloseReason
 
 SEEDS_MAX = 300

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HLC = 7386690599959157260
-ENGINES = ("python", "sql", *(["compiled"] if pure.is_compiled("elea.keyexpr.tree_hot") else []))
+ENGINES = ("python", "sql", *(["compiled"] if pure.is_compiled("elea.keyexpr.tree") else []))
 
 
 def test_functions_of_sql(spark: SparkSession) -> None:

@@ -118,7 +118,17 @@ def test_what_is_unusual_is_left_to_the_standard_one() -> None:
 
 def _classes() -> list[type]:
     found: dict[type, None] = {}
-    for package in ("wire", "routing", "policy", "node", "config", "transport", "link", "session"):
+    for package in (
+        "wire",
+        "routing",
+        "policy",
+        "fast",
+        "node",
+        "config",
+        "transport",
+        "link",
+        "session",
+    ):
         root = importlib.import_module(f"elea.{package}")
         for module in pkgutil.walk_packages(root.__path__, f"elea.{package}."):
             names = vars(importlib.import_module(module.name))

@@ -10,8 +10,8 @@ import pytest
 from tests.vectors.loader import Record, WorkedExample, captures, load, worked_examples
 
 from elea.wire import compression
-from elea.wire.codec import decode_batch, decode_scouting, encode_batch, encode_scouting
-from elea.wire.codec_hot import BatchDecoder
+from elea.wire.batches import decode_batch, decode_scouting, encode_batch, encode_scouting
+from elea.wire.codec import BatchDecoder
 from elea.wire.conversation import Conversation, Direction, Seen
 from elea.wire.trace import Note, Trace
 
@@ -27,7 +27,7 @@ def test_capture(name: str) -> None:
         where = f"{name} {record.conn} {record.dir} #{record.seq} {record.octets[:64].hex()}"
         assert _text(seen.tree) == _text(record.decoded), where
         assert seen.reencoded == record.octets, where
-        # Untraced decoders take other paths through the hot modules.
+        # Untraced decoders take other paths through the compiled modules.
         assert _rewritten_untraced(seen, record) == seen.unpacked, where
 
 

@@ -10,9 +10,9 @@ from tests.meta.tree import ROOT
 from tests.xrce_codecs import EXAMPLES, INTERPRETER, decode_all, octets, plain, stated
 
 from elea.errors import ShortError
-from elea.xrce.buffer_hot import Reader, Record
-from elea.xrce.decode_hot import read_message
-from elea.xrce.encode_hot import encode
+from elea.xrce.buffer import Reader, Record
+from elea.xrce.decode import read_message
+from elea.xrce.encode import encode
 
 SPECIFICATION = (ROOT / "docs" / "spec" / "xrce.md").read_text(encoding="utf-8")
 MESSAGES = SPECIFICATION[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.cli.pcap import Address, Segment, TcpStream, segments
 from elea.errors import DecodeError, EleaError
-from elea.wire.framing_hot import StreamDecoder
+from elea.wire.framing import StreamDecoder
 
 if TYPE_CHECKING:
     from elea.wire.conversation import Conversation, Direction, Seen

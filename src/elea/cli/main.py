@@ -177,8 +177,8 @@ def _top_parser() -> Parser:
         "-V",
         "--version",
         action="store_true",
-        help="print the package version, the wire version, whether the hot modules are compiled,"
-        " and the Python version, one per line",
+        help="print the package version, the wire version, whether this build is compiled, and the"
+        " Python version, one per line",
     )
     return parser
 

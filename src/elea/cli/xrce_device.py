@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from elea.devices.scouting import Gateway
     from elea.sample import Sample
     from elea.xrce.client import Received
-    from elea.xrce.declarations_hot import Property
+    from elea.xrce.declaration_records import Property
 
 DEFAULT: Final = "udp/127.0.0.1:7447"
 TIMEOUT_S: Final = 10.0  # for the session, and for each answer

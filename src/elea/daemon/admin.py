@@ -27,7 +27,7 @@ from elea.daemon.services import Services
 from elea.errors import ClosedError, ConfigError, EleaError
 from elea.ids import WhatAmI, ZenohId
 from elea.json5 import Json
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.node.node import Node
 from elea.node.ports import LinkInfo
 from elea.node.views import NeighbourView

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from elea.daemon.events import KEPT_COUNT, Ring
+from elea.fast.traffic import OTHERS
 from elea.json5 import Json
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.node.node import Node
-from elea.node.traffic_hot import OTHERS
 from elea.parameters import Parameters
 from elea.session.ports import DriverPort
 

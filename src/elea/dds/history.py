@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from elea.dds.line_hot import Item
+from elea.dds.line import Item
 from elea.dds.rights import DomainRights
 from elea.errors import EleaError
 from elea.keyexpr.keyexpr import KeyExpr

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elea.dds.line_hot import FULL, Intake, Item, Line
+from elea.dds.line import FULL, Intake, Item, Line
 from elea.dds.qos import KEEP_ALL
 from elea.dds.rmw import RmwSubscriber, rmw_key
 from elea.keyexpr.keyexpr import KeyExpr

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from elea.dds.history import Question, cache_key
-from elea.dds.line_hot import Item
+from elea.dds.line import Item
 from elea.dds.overlap import Identity, Overlap, identity_by
 from elea.dds.stamps import Attachment, nanos_of
 from elea.keyexpr.keyexpr import KeyExpr

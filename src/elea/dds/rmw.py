@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.counts import RouteCounts
-from elea.dds.line_hot import ADDED_FIRST, FULL, Item, Line
+from elea.dds.line import ADDED_FIRST, FULL, Item, Line
 from elea.dds.ros import topic_key, type_hash_text
 from elea.dds.routes import Plan
 from elea.dds.stamps import nanos_of, ntp64_of

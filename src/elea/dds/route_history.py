@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from elea.dds.cache import Arrived, merge
 from elea.dds.history import CACHE, Question
-from elea.dds.line_hot import Item
+from elea.dds.line import Item
 from elea.dds.qos import KEEP_ALL, Durability
 from elea.provenance import SampleKind
 from elea.sample import Sample

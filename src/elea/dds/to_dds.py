@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.inlet import Inlet
-from elea.dds.line_hot import Item, Line
+from elea.dds.line import Item, Line
 from elea.dds.mapping import is_pattern, pattern_matches
 from elea.dds.mirror_writers import MATCH_NS, MirrorWriter, MirrorWriters, WriterId
 from elea.dds.overlap import identity_by

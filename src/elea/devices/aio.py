@@ -17,7 +17,7 @@ from elea.devices.device import Known
 from elea.devices.lines import endpoint_of
 from elea.errors import DecodeError, LinkError
 from elea.xrce.client import Received
-from elea.xrce.declarations_hot import Property
+from elea.xrce.declaration_records import Property
 from elea.xrce.framing import FrameStream, frame_prefix
 from elea.xrce.session.session import Ended
 from elea.xrce.session.settings import SessionSettings

@@ -15,7 +15,7 @@ from typing import Final
 from elea.devices.ports import Place
 from elea.json5 import Json
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     PERIODIC_PULL_MODE_ID,
     PERIODIC_PUSH_MODE_ID,
     PULL_MODE_ID,

@@ -21,12 +21,12 @@ from typing import Final, Self
 from elea.devices.lines import open_line
 from elea.encoding import Encoding
 from elea.errors import ClosedError, LinkError
-from elea.xrce.buffer_hot import put_nat, put_octets
+from elea.xrce.buffer import put_nat, put_octets
 from elea.xrce.client import DEVICE_LIMITS, Client, ClientEvent, Interest, PullEnded, Received
 from elea.xrce.closing import CloseReason
-from elea.xrce.declarations_hot import Property
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import KeepAlive
+from elea.xrce.declaration_records import Property
+from elea.xrce.encode import encode
+from elea.xrce.message_records import KeepAlive
 from elea.xrce.properties import (
     ACCEPTS_BATCHES,
     ACCEPTS_FRAGMENTS,

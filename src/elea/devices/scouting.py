@@ -14,9 +14,9 @@ from elea.errors import ProtocolError
 from elea.link.address import Address, plain_host
 from elea.link.multicast import chosen_interfaces, each, group_sender
 from elea.locator import Endpoint
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import read_frame
-from elea.xrce.messages_hot import Hello, Scout
+from elea.xrce.message_records import Hello, Scout
 from elea.xrce.session.scouting import Role
 
 _SCOUT_S: Final = 1.0  # between two Scouts; 3 s by the specification, which is long for people

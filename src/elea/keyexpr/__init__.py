@@ -2,6 +2,6 @@
 
 from elea.keyexpr.keyexpr import KeyExpr, SetIntersectionLevel
 from elea.keyexpr.template import KeyFormat
-from elea.keyexpr.tree_hot import KeyExprTree
+from elea.keyexpr.tree import KeyExprTree
 
 __all__ = ["KeyExpr", "KeyExprTree", "KeyFormat", "SetIntersectionLevel"]

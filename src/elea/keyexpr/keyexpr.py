@@ -8,7 +8,7 @@ from typing import Self, final
 
 from elea.errors import KeyExprError
 from elea.keyexpr.canon import canonize, validate
-from elea.keyexpr.match_hot import includes, intersects, relation
+from elea.keyexpr.match import includes, intersects, relation
 from elea.limits import DEFAULT_LIMITS, Limits
 
 

@@ -14,7 +14,7 @@ from typing import Final, final
 
 from elea.errors import KeyExprError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import includes
+from elea.keyexpr.match import includes
 
 _ANY_COUNT: Final = -1
 

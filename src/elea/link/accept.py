@@ -16,7 +16,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.admission import Admission, Ticket
 from elea.link.base import Callback, Link, Listener, Lossy, PendingLink, Timed
 from elea.link.guests import GuestError
-from elea.link.poller_hot import Poller
+from elea.link.poller import Poller
 from elea.link.timers import Timer, Timers
 from elea.node.stats import Refusal
 

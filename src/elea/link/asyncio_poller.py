@@ -11,14 +11,14 @@ from typing import Final
 
 from elea.errors import ClosedError
 from elea.link.base import READ, WRITE, Callback
-from elea.link.poller_hot import ErrorHook, log_error
+from elea.link.poller import ErrorHook, log_error
 
 _STOPPED: Final = "the poller was stopped"
 _POLLERS: Final[weakref.WeakSet[AsyncioPoller]] = weakref.WeakSet()
 
 
 class AsyncioPoller:
-    """`elea.link.poller_hot.Poller` on the loop the application runs.
+    """`elea.link.poller.Poller` on the loop the application runs.
 
     The loop is watched by the application's own thread, so calls from there take effect at once;
     calls from other threads are handed over.

@@ -16,7 +16,7 @@ from elea.errors import ClosedError, ConfigError, EleaError, LinkError
 from elea.link.address import Address, is_literal
 from elea.link.base import Callback, Link, PendingLink, Scheme, Timed
 from elea.link.learned import objection
-from elea.link.poller_hot import Poller
+from elea.link.poller import Poller
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.timers import Timer, Timers

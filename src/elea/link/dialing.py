@@ -7,7 +7,7 @@ from collections.abc import Callable
 from elea.errors import LinkError
 from elea.limits import Limits
 from elea.link.connect import Attempt, Connected, Connector
-from elea.link.flow_hot import Lock
+from elea.link.flow import Lock
 from elea.link.learned import dialable
 from elea.node.ports import Connect
 from elea.node.stats import NodeStats, Refusal

@@ -14,7 +14,7 @@ from typing import Final
 from elea.errors import ConfigError, LinkError
 from elea.ids import WhatAmI, WhatAmIMatcher
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.link.poller_hot import Poller
+from elea.link.poller import Poller
 from elea.link.scouting_socket import ScoutingDatagram, ScoutingSockets
 from elea.link.settings import ScoutingSettings
 from elea.link.shell import Shell

@@ -18,7 +18,7 @@ from elea.link.discovery import Discovery, discover
 from elea.link.memberships import Memberships
 from elea.link.neighbour_log import log_neighbour
 from elea.link.opening import Opening
-from elea.link.poller_hot import Poller
+from elea.link.poller import Poller
 from elea.link.refusal_log import RefusalLog
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings

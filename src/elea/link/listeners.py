@@ -13,7 +13,7 @@ from elea.link.admission import Admission
 from elea.link.base import Lender
 from elea.link.guests import Guests
 from elea.link.interfaces import advertised
-from elea.link.poller_hot import Poller
+from elea.link.poller import Poller
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.tcp import TcpListener

@@ -24,7 +24,7 @@ from elea.link.interfaces import (
     interfaces_of,
     multicast_interfaces,
 )
-from elea.link.poller_hot import Poller
+from elea.link.poller import Poller
 from elea.link.settings import (
     LinkSettings,
     SocketOptions,

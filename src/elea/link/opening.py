@@ -15,7 +15,7 @@ from elea.errors import LinkError
 from elea.ids import WhatAmI
 from elea.link.discovery import Discovery
 from elea.link.neighbour_log import log_neighbour
-from elea.link.pump_hot import PEER_CLOSED
+from elea.link.pump import PEER_CLOSED
 from elea.node.neighbour import ConnectionState
 from elea.node.node import Node
 from elea.node.ports import ConnectFailed, NeighbourUp

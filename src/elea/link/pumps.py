@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from elea.link.flow_hot import BUFFERS_COUNT, WRITE_AHEAD_LEN
+from elea.link.flow import BUFFERS_COUNT, WRITE_AHEAD_LEN
 from elea.link.multicast import GroupPump
-from elea.link.pump_hot import LinkPump
+from elea.link.pump import LinkPump
 from elea.node.node import Node
 
 Pump: TypeAlias = LinkPump | GroupPump

@@ -11,7 +11,7 @@ from typing import Final
 
 from elea.config.config import Config
 from elea.ids import WhatAmI, WhatAmIMatcher, ZenohId
-from elea.link.poller_hot import SelectorPoller
+from elea.link.poller import SelectorPoller
 from elea.link.scouting_socket import ScoutingDatagram, ScoutingSockets
 from elea.link.settings import ScoutingSettings
 from elea.link.timers import Timers

@@ -23,7 +23,7 @@ from elea.link.multicast import (
     group_sender,
     own_addresses,
 )
-from elea.link.poller_hot import Poller
+from elea.link.poller import Poller
 from elea.records import dataclass
 
 _DATAGRAM_LEN_MAX: Final = 65_535

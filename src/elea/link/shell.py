@@ -22,9 +22,9 @@ from typing import TypeAlias
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.base import Leased, Link, Lossy
-from elea.link.flow_hot import Flow
-from elea.link.poller_hot import Poller
-from elea.link.pump_hot import LinkPump
+from elea.link.flow import Flow
+from elea.link.poller import Poller
+from elea.link.pump import LinkPump
 from elea.link.pumps import Pumps
 from elea.link.timers import Timer, Timers
 from elea.node.node import Node

@@ -10,7 +10,7 @@ from elea.link.accounts import read_accounts
 from elea.link.authorizers import read_authorizer
 from elea.link.driver import Driver
 from elea.link.endpoint_options import check_options
-from elea.link.poller_hot import SelectorPoller
+from elea.link.poller import SelectorPoller
 from elea.link.settings import LinkSettings
 from elea.node.node import Node
 from elea.node.settings import NodeSettings, limits_of

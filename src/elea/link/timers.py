@@ -12,7 +12,7 @@ from typing import Final
 
 from elea.errors import ClosedError
 from elea.link.base import Callback
-from elea.link.poller_hot import Poller
+from elea.link.poller import Poller
 
 _SWEEP_COUNT_MIN: Final = 64
 

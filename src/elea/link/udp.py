@@ -26,8 +26,8 @@ from elea.link.settings import LinkSettings, SocketOptions, flag_option, priorit
 from elea.link.stream import Ready
 from elea.link.tcp import apply_options, bind_address
 from elea.locator import Endpoint, Locator
-from elea.wire.buffer_hot import Reader
-from elea.wire.codec_hot import decode_transport
+from elea.wire.buffer import Reader
+from elea.wire.codec import decode_transport
 from elea.wire.transport import init
 from elea.wire.transport import open as open_
 

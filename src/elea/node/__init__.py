@@ -1,1 +1,1 @@
-"""Layer 3: the whole of a Zenoh node without I/O: many transports, one routing table, timers."""
+"""Layer 4: the whole of a Zenoh node without I/O: many transports, one routing table, timers."""

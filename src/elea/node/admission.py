@@ -32,8 +32,8 @@ from elea.secret import Secret
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Failure, Opener
 from elea.transport.negotiation import LOGIN_REFUSED, Agreed, Terms
-from elea.wire.codec_hot import BatchDecoder, encode_one
-from elea.wire.framing_hot import StreamDecoder
+from elea.wire.codec import BatchDecoder, encode_one
+from elea.wire.framing import StreamDecoder
 from elea.wire.transport.close import Close, CloseReason
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open

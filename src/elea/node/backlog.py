@@ -17,12 +17,12 @@ from typing import Final
 from elea.answers import DROPPED, QUEUED, REFUSED
 from elea.records import dataclass
 from elea.transport.multicast import GroupTransport
-from elea.transport.unicast_hot import Transport
-from elea.wire.codec_hot import NetworkMessage
+from elea.transport.unicast import Transport
+from elea.wire.codec import NetworkMessage
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.reply import Reply
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.response import Response
 
 _MESSAGE_LEN: Final = 256  # of a message without its payload

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 
-from elea.node.egress_hot import Egress, Outlet
-from elea.node.receive_hot import FaceSink
+from elea.fast.egress import Egress, Outlet
+from elea.fast.sink import FaceSink
 from elea.policy.access import Verdict
 from elea.policy.actions import ACTIONS, Action, Flow, classify, sizes, undeclares
 from elea.policy.chain import Chain, Refusal
@@ -22,10 +22,10 @@ from elea.policy.quota import Account
 from elea.policy.service_keys import consumer_of
 from elea.records import dataclass
 from elea.routing.core import Routing
-from elea.routing.now_hot import Now
+from elea.routing.now import Now
 from elea.routing.tables import Kind, distance_of, is_complete
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import QOS_DECLARE, QOS_REQUEST, WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.fields import QOS_DECLARE, QOS_REQUEST, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
@@ -84,7 +84,7 @@ class Surroundings:
 
 
 class FaceGuard:
-    """`elea.node.egress_hot.Guard` of one face, one way."""
+    """`elea.fast.egress.Guard` of one face, one way."""
 
     __slots__ = ("_around", "_chain", "_face", "_is_ingress", "_withheld")
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 
+from elea.fast.egress import Egress, Outlet
+from elea.fast.sink import FaceSink
+from elea.fast.traffic import KeyTraffic
 from elea.ids import Rng
 from elea.limits import Limits
 from elea.locator import Locator
 from elea.node.backlog import Backlog
-from elea.node.egress_hot import Egress, Outlet
 from elea.node.guards import Guards
 from elea.node.links import Links
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
-from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
-from elea.node.traffic_hot import KeyTraffic
 from elea.records import dataclass
 from elea.routing.core import Routing
 from elea.routing.face import FaceSpec

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Callable
 
 from elea.errors import LocatorError
+from elea.fast.egress import Egress, Outlet
+from elea.fast.sink import FaceSink
 from elea.ids import ZenohId
 from elea.limits import Limits
-from elea.node.egress_hot import Egress, Outlet
 from elea.node.face_guard import FaceGuard, Guarded, Surroundings
 from elea.node.holding import Holding
 from elea.node.neighbour import Neighbour
 from elea.node.ports import LinkInfo
-from elea.node.receive_hot import FaceSink
 from elea.policy.access import Verdict
 from elea.policy.accounts import Accounts
 from elea.policy.actions import Action, Flow

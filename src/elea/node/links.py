@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from elea.fast.intake import Intake
 from elea.node.connector import Connector
-from elea.node.intake_hot import Intake
 from elea.node.ports import CloseLink, Effect, LinkInfo
 from elea.records import dataclass
 from elea.transport.handshake import Acceptor, Opener
-from elea.wire.framing_hot import StreamDecoder, frame
+from elea.wire.framing import StreamDecoder, frame
 
 if TYPE_CHECKING:
     from elea.node.neighbour import Neighbour

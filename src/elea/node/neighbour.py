@@ -6,19 +6,19 @@ from dataclasses import field
 from enum import Enum
 from typing import Self
 
+from elea.fast.egress import Outlet
+from elea.fast.sink import FaceSink
 from elea.ids import WhatAmI
 from elea.limits import Limits
 from elea.node.backlog import Backlog
 from elea.node.connector import Phase
-from elea.node.egress_hot import Outlet
 from elea.node.links import NodeLink
 from elea.node.ports import LinkInfo, NeighbourUp
-from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
 from elea.records import dataclass
 from elea.transport.negotiation import Agreed
-from elea.transport.stats_hot import TransportStats
-from elea.transport.unicast_hot import Transport, adapt_stream
+from elea.transport.stats import TransportStats
+from elea.transport.unicast import Transport, adapt_stream
 
 
 class ConnectionState(Enum):

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from elea.fast.egress import Egress
+from elea.fast.intake import Intake
+from elea.fast.sink import FaceSink
+from elea.fast.stamping import Stamper
+from elea.fast.traffic import KeyTraffic
 from elea.limits import Limits
 from elea.node.dialling import Dialling
-from elea.node.egress_hot import Egress
 from elea.node.expiry import EXPIRED
 from elea.node.guards import Guards
 from elea.node.holding import Holding
-from elea.node.intake_hot import Intake
 from elea.node.links import Links, NodeLink
 from elea.node.neighbour import Neighbour
 from elea.node.ports import NeighbourDown, NeighbourUp
-from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
-from elea.node.stamping_hot import Stamper
-from elea.node.traffic_hot import KeyTraffic
 from elea.node.views import Departed
 from elea.routing.core import Routing
 from elea.routing.face import FaceSpec
@@ -29,7 +29,7 @@ from elea.routing.regions import Placement
 from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.negotiation import Agreed
 from elea.transport.reassembly import FragmentPool
-from elea.transport.unicast_hot import Phase, Transport
+from elea.transport.unicast import Phase, Transport
 from elea.wire.transport.close import CloseReason
 
 _CROWDED = "too much waits for it"

@@ -15,17 +15,19 @@ from dataclasses import replace
 
 from elea.answers import QUEUED, SENT
 from elea.errors import DecodeError, RemoteProtocolError
+from elea.fast.egress import Door, Egress
+from elea.fast.intake import Intake
+from elea.fast.stamping import Stamper
+from elea.fast.traffic import KeyTraffic
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.admission import Admission
 from elea.node.dialling import Dialling
-from elea.node.egress_hot import Door, Egress
 from elea.node.expiry import Expiries
 from elea.node.groups import Group, Groups
 from elea.node.guards import Guards
 from elea.node.handshakes import Handshakes
 from elea.node.holding import Holding
-from elea.node.intake_hot import Intake
 from elea.node.links import Links
 from elea.node.neighbour import ConnectionState, Neighbour, state_of
 from elea.node.neighbours import Neighbours
@@ -33,18 +35,16 @@ from elea.node.ports import CloseLink, Effect, LinkInfo, NeighbourDown, Neighbou
 from elea.node.room import Room
 from elea.node.sessions import Session, Sessions
 from elea.node.settings import EndpointGroups, NodeSettings
-from elea.node.stamping_hot import Stamper
 from elea.node.stats import NodeStats, Refusal
-from elea.node.traffic_hot import KeyTraffic
 from elea.node.views import NeighbourView, view_of
 from elea.routing.core import Routing
 from elea.routing.effects import Output
-from elea.routing.now_hot import Now
-from elea.routing.pubsub_hot import PushSource
+from elea.routing.now import Now
+from elea.routing.push import PushSource
 from elea.timestamp import HybridClock
-from elea.transport.stats_hot import TransportStats
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import Stamp
+from elea.transport.stats import TransportStats
+from elea.wire.codec import NetworkMessage
+from elea.wire.fields import Stamp
 
 
 class Node:

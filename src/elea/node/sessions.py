@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from elea.node.egress_hot import Egress, LocalSink, Outlet
+from elea.fast.egress import Egress, LocalSink, Outlet
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.core import Routing
 from elea.routing.face import local_face

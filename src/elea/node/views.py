@@ -12,7 +12,7 @@ from elea.node.ports import LinkInfo
 from elea.records import dataclass
 from elea.routing.core import Routing
 from elea.routing.views import region_of, weights
-from elea.transport.stats_hot import TransportStats
+from elea.transport.stats import TransportStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from elea.config.config import Config
 from elea.config.shapes import PLACEHOLDERS
 from elea.errors import ConfigError, KeyExprError, LimitError
 from elea.keyexpr.canon import canonize
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match import includes, intersects
 from elea.policy.actions import Action, Flow
 from elea.policy.identity import Identity, LinkIdentity, Selection
 from elea.policy.records import Record, records, text, texts

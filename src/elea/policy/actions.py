@@ -10,19 +10,19 @@ from __future__ import annotations
 from enum import Enum, StrEnum
 
 from elea import choices
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 from elea.wire.data.delete import Del
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import OPTION_TOKENS, Interest, InterestMode
 from elea.wire.network.oam import Oam
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal

@@ -17,7 +17,7 @@ from elea.policy.interceptor import Denial, Reason, Stage, Step
 from elea.policy.rules import OPEN, Ruled, RulesFor
 from elea.policy.service_keys import Demand, demands, is_service_key
 from elea.records import dataclass, replace
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 from elea.wire.data.query import Query
 from elea.wire.network.request import Request
 

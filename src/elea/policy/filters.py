@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final, Generic, Protocol, Self, TypeVar
 
 from elea.config.config import Config
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match import includes, intersects
 from elea.policy.actions import Action, Flow, sizes
 from elea.policy.identity import Identity, Selection
 from elea.policy.interceptor import Denial, Interceptor, Reason, Stage, Step
@@ -20,8 +20,8 @@ from elea.policy.records import Record, inner, records, text, texts
 from elea.policy.rules import Rules
 from elea.qos import CongestionControl, Priority, QoS
 from elea.records import dataclass
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.network.push_hot import Push
+from elea.wire.codec import NetworkMessage
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 
 _SECOND_NS: Final = 1_000_000_000

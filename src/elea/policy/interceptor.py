@@ -19,7 +19,7 @@ from elea.config.config import Config
 from elea.policy.actions import Action, Flow, sizes
 from elea.policy.identity import Identity
 from elea.records import dataclass
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 
 
 class Reason(StrEnum):

@@ -15,7 +15,7 @@ from elea.policy.actions import Action, Flow
 from elea.policy.identity import Identity
 from elea.policy.interceptor import Denial, Interceptor, Reason, Stage, Step
 from elea.records import dataclass
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 
 AUTHORIZER: Final = "elea/authorizer"
 _MAX_AGE: Final = "elea/authorizer_max_age"

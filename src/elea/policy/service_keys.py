@@ -37,7 +37,7 @@ from typing import Final
 
 from elea.errors import KeyExprError, LimitError
 from elea.keyexpr.canon import canonize
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match import includes, intersects
 from elea.parameters import Parameters
 from elea.policy.actions import Action
 from elea.records import dataclass

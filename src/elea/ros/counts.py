@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from elea.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
-    from elea.ros.receive_hot import Receiver
+    from elea.ros.receive import Receiver
 
 _log: Final = logging.getLogger("elea.ros")
 _QUIET_S: Final = 60.0  # between two lines of one key and reason

@@ -23,7 +23,7 @@ from elea.ros.formats.library import MessageType
 from elea.ros.formats.messages import MessageInfo, info_from
 from elea.ros.formats.qos import History, QoS
 from elea.ros.formats.tokens import CPU_BACKEND, BridgeToken, Token
-from elea.ros.receive_hot import Received, Receiver, Track
+from elea.ros.receive import Received, Receiver, Track
 from elea.session.advanced import declare_advanced_publisher, declare_advanced_subscriber
 from elea.session.advanced_config import (
     CacheConfig,

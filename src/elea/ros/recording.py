@@ -11,7 +11,7 @@ from typing import Final
 
 from elea.errors import UnknownTypeError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import includes
+from elea.keyexpr.match import includes
 from elea.ros.formats.keys import BUFFER_CPU
 from elea.ros.formats.qos import QoS
 from elea.ros.formats.tokens import CPU_BACKEND, AnyToken, Kind, Token

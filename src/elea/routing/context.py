@@ -6,7 +6,7 @@ from elea.limits import Limits
 from elea.routing.effects import Candidate, Output
 from elea.routing.egress import Egress
 from elea.routing.interests.demands import Demands
-from elea.routing.now_hot import Now
+from elea.routing.now import Now
 from elea.routing.refusals import Refusals
 from elea.routing.roles.role import Role
 from elea.routing.settings import RoutingSettings

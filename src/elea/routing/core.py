@@ -30,9 +30,9 @@ from elea.routing.linkstate.network import Network
 from elea.routing.linkstate.routers import Routers
 from elea.routing.linkstate.south_gossip import SouthGossip
 from elea.routing.liveliness import Liveliness
-from elea.routing.now_hot import Now
+from elea.routing.now import Now
 from elea.routing.pubsub import Routes
-from elea.routing.pubsub_hot import PushRouter, PushSource, RouteCache
+from elea.routing.push import PushRouter, PushSource, RouteCache
 from elea.routing.queries import Queries
 from elea.routing.regions import RegionKind
 from elea.routing.resources import Aliases
@@ -40,13 +40,13 @@ from elea.routing.roles.role import Role
 from elea.routing.settings import RoutingSettings
 from elea.routing.stats import Drop, RoutingStats
 from elea.routing.tables import Kind, Tables
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 from elea.wire.data.error import Err
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest
 from elea.wire.network.linkstate import LinkStateList
 from elea.wire.network.oam import Oam
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal

@@ -18,7 +18,7 @@ from elea.routing.pubsub import Routes
 from elea.routing.resources import AliasAnswer
 from elea.routing.stats import Drop
 from elea.routing.tables import PRESENT, Kind, pack_info
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable

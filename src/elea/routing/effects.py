@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from elea.records import dataclass
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 
 
 class Output(Protocol):

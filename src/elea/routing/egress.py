@@ -8,7 +8,7 @@ from elea.routing.effects import Output
 from elea.routing.face import Face
 from elea.routing.resources import plain_prefix
 from elea.routing.tables import ABSENT, Kind, Tables, Told, distance_of, is_complete
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr

@@ -7,11 +7,11 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final
 
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.records import dataclass
 from elea.routing.core import Routing
 from elea.routing.face import Face
-from elea.routing.pubsub_hot import RouteCache
+from elea.routing.push import RouteCache
 from elea.routing.queries import TARGET_BEST_MATCHING
 from elea.routing.regions import LOCAL
 from elea.routing.tables import OPTIONS, Kind, is_complete

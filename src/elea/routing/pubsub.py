@@ -9,11 +9,11 @@ from elea.routing.face import Face
 from elea.routing.interests.upstream import Upstream
 from elea.routing.linkstate.gateways import Gateways
 from elea.routing.linkstate.routers import Routers
-from elea.routing.pubsub_hot import Destination, RouteCache
+from elea.routing.push import Destination, RouteCache
 from elea.routing.regions import Bound, Region, RegionKind
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 
 
 class Routes:

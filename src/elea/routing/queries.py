@@ -12,18 +12,18 @@ from dataclasses import field
 from typing import Final
 
 from elea.answers import DROPPED
-from elea.keyexpr.match_hot import includes
+from elea.keyexpr.match import includes
 from elea.records import dataclass
 from elea.routing.context import Context
 from elea.routing.face import Face
 from elea.routing.pubsub import Routes
-from elea.routing.pubsub_hot import Destination, RouteCache
+from elea.routing.push import Destination, RouteCache
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind, is_complete
 from elea.routing.timers import Timer
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal

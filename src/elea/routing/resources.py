@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from elea.limits import EXPR_ID_MAX
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 
 
 class AliasAnswer(Enum):

@@ -12,10 +12,10 @@ from enum import IntEnum
 from typing import Final
 
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.tree_hot import KeyExprTree
+from elea.keyexpr.tree import KeyExprTree
 from elea.limits import Limits
 from elea.routing.face import EntityKey, Face
-from elea.routing.pubsub_hot import RouteCache
+from elea.routing.push import RouteCache
 from elea.routing.regions import Bound, Region, RegionKind
 from elea.wire.network.interest import OPTION_QUERYABLES, OPTION_SUBSCRIBERS, OPTION_TOKENS
 

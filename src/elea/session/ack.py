@@ -44,7 +44,7 @@ from elea.sample import Reply
 from elea.session import dispatch, receipts
 from elea.session.context import Context
 from elea.session.convert import key_text, nanoseconds
-from elea.session.outlet_hot import CallbackOutlet
+from elea.session.outlet import CallbackOutlet
 from elea.session.ports import CallbackThread
 from elea.session.promise import Promise
 from elea.session.queries import TIMEOUT_ERROR, Ask, PendingGet
@@ -58,10 +58,10 @@ from elea.session.receipts import (
 )
 from elea.timestamp import NTP64, Timestamp
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import QueryBody
-from elea.wire.fields_hot import WireEncoding, WireExpr
-from elea.wire.network.push_hot import Push
+from elea.wire.fields import WireEncoding, WireExpr
+from elea.wire.network.push import Push
 from elea.wire.shared_extensions import SourceRef, TimestampStack
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from elea.session.queryable import Queryable
 from elea.session.session import Session
 from elea.timestamp import NTP64, Timestamp
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.shared_extensions import SourceRef
 
 _SN_MASK: Final = 0xFFFF_FFFF

@@ -10,7 +10,7 @@ from typing import Final, TypeVar, final, overload
 from elea.errors import InvalidValueError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.provenance import SampleKind
 from elea.qos import Locality
 from elea.query import ConsolidationMode, QueryTarget
@@ -19,7 +19,7 @@ from elea.sample import Reply, Sample
 from elea.session.advanced_config import HistoryConfig, RecoveryConfig
 from elea.session.context import Context
 from elea.session.core import SessionCore
-from elea.session.deliver_hot import Subscription
+from elea.session.deliver import Subscription
 from elea.session.face import Timer
 from elea.session.handlers import (
     AnyHandler,
@@ -32,7 +32,7 @@ from elea.session.handlers import (
 )
 from elea.session.listeners import H_co, Listening
 from elea.session.liveliness import Liveliness
-from elea.session.outlet_hot import END, Outlet
+from elea.session.outlet import END, Outlet
 from elea.session.queries import Ask
 from elea.session.recovery import Source, SourceId, Sources
 from elea.session.subscriber import Subscriber

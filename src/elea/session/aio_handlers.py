@@ -19,7 +19,7 @@ from elea.session.handlers import (
     FifoChannel,
     Handler,
 )
-from elea.session.outlet_hot import END, Channel
+from elea.session.outlet import END, Channel
 
 T = TypeVar("T")
 

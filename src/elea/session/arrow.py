@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from elea.encoding import Encoding
 from elea.ids import ZenohId
-from elea.session.columns_hot import Columns
+from elea.session.columns import Columns
 from elea.store.log.schema import SCHEMA, TIME
 from elea.store.log.single import Single
 

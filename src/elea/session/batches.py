@@ -9,13 +9,13 @@ from elea.limits import DEFAULT_LIMITS
 from elea.sample import Sample
 from elea.session.context import Context
 from elea.session.handlers import AnyHandler, Delivery, Handler
-from elea.session.outlet_hot import CallbackOutlet, Channel
+from elea.session.outlet import CallbackOutlet, Channel
 from elea.session.ports import CallbackThread
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from elea.session.columns_hot import Columns, ColumnsOutlet, Haste
+    from elea.session.columns import Columns, ColumnsOutlet, Haste
     from elea.store.log.single import Single
 
 _NS_PER_MS: Final = 1_000_000
@@ -92,7 +92,7 @@ def sample_delivery(
         return Delivery(handler, context.pressure)
     try:
         from elea.session.arrow import record_batch, single
-        from elea.session.columns_hot import Columns, ColumnsOutlet
+        from elea.session.columns import Columns, ColumnsOutlet
     except ImportError as error:
         raise MissingDependencyError("ArrowBatches", "arrow") from error
 

@@ -8,7 +8,7 @@ from typing import final
 
 from elea.session import dispatch
 from elea.session.context import Context
-from elea.session.outlet_hot import CallbackOutlet, Channel
+from elea.session.outlet import CallbackOutlet, Channel
 from elea.session.queries import PendingGet, cancelled
 from elea.session.tokens import TokenGet
 

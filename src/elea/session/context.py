@@ -23,7 +23,7 @@ from elea.session import dispatch
 from elea.session.core import SessionCore
 from elea.session.dispatch import Dispatcher
 from elea.session.face import SessionSettings
-from elea.session.outlet_hot import ORPHANS
+from elea.session.outlet import ORPHANS
 from elea.session.ports import CallbackThread, DriverPort, Lock
 from elea.session.pressure import Pressure
 from elea.session.queryables import MakeQuery

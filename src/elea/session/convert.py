@@ -17,7 +17,7 @@ from elea.query import ConsolidationMode, QueryConsolidation, ReplyKeyExpr
 from elea.selector import ANY_KEY_EXPR_KEY, Selector
 from elea.session.queries import has_any_key
 from elea.timestamp import Timestamp
-from elea.wire.fields_hot import Stamp, WireEncoding
+from elea.wire.fields import Stamp, WireEncoding
 from elea.wire.shared_extensions import SourceRef
 from elea.zbytes import Shareable, ZBytes
 

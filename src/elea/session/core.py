@@ -1,7 +1,7 @@
 """SessionCore: the entities of a session, its pending queries and what is due. Sans-IO.
 
 Every method is called under the node's lock; only `outbox` takes it by itself. Nothing here runs
-user code: what is for the application goes to the outlet of its handler (`deliver_hot`).
+user code: what is for the application goes to the outlet of its handler (`deliver`).
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Callable
 from elea.provenance import TimestampStack
 from elea.qos import Locality
 from elea.session.declared_keys import DeclaredKeys
-from elea.session.deliver_hot import Inbox, Subscription
+from elea.session.deliver import Inbox, Subscription
 from elea.session.face import Face, SessionSettings
 from elea.session.interests import QUERYABLES, SUBSCRIBERS
 from elea.session.matching import Writer, Writers, serves
 from elea.session.neighbours import Neighbours
-from elea.session.outlet_hot import END, Outlet
+from elea.session.outlet import END, Outlet
 from elea.session.ports import Lock, NodePort
-from elea.session.publish_hot import Outbox
+from elea.session.publish import Outbox
 from elea.session.queries import Ask, Gets, PendingGet
 from elea.session.queryables import Answerer, Answerers, MakeQuery
 from elea.session.stack import Stamper, TimestampCallback
 from elea.session.tokens import Tokens
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
 from elea.wire.network.declaration.subscriber import (
@@ -32,7 +32,7 @@ from elea.wire.network.declaration.subscriber import (
 )
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal

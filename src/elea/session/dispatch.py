@@ -21,7 +21,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NoReturn
 
-from elea.session.outlet_hot import BEFORE_WAITING, Beat, CallbackOutlet, DueQueue, OwnQueue, Parcel
+from elea.session.outlet import BEFORE_WAITING, Beat, CallbackOutlet, DueQueue, OwnQueue, Parcel
 from elea.session.ports import CallbackThread
 
 SLOW_S: Final = 0.02  # a function that takes longer is slow

@@ -10,12 +10,12 @@ from elea.records import dataclass
 from elea.routing.id_space import ID_MAX, IdSpace
 from elea.routing.timers import Timer as Timer
 from elea.routing.timers import Timers
-from elea.session.deliver_hot import Inbox
-from elea.session.outlet_hot import Outlet
+from elea.session.deliver import Inbox
+from elea.session.outlet import Outlet
 from elea.session.ports import NodePort
 from elea.session.publication_qos import PublicationQos
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import QOS_DECLARE, Stamp, WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.fields import QOS_DECLARE, Stamp, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declare import Declare
 

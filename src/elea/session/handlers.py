@@ -25,7 +25,7 @@ from types import FrameType
 from typing import Final, Generic, Self, TypeVar, cast, final
 
 from elea.errors import ClosedError
-from elea.session.outlet_hot import END, CallbackOutlet, Channel, RowSink
+from elea.session.outlet import END, CallbackOutlet, Channel, RowSink
 from elea.session.pressure import Pressure
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from elea.session.handlers import (
 )
 from elea.session.listeners import H_co, Listening
 from elea.session.neighbours import Link, LinkEvent, Transport, TransportEvent
-from elea.session.outlet_hot import Outlet
+from elea.session.outlet import Outlet
 
 if TYPE_CHECKING:
     from elea.session.refusals import Refusal

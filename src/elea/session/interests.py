@@ -12,8 +12,8 @@ from dataclasses import field
 
 from elea.records import dataclass
 from elea.session.face import Face
-from elea.session.outlet_hot import END, Outlet
-from elea.wire.fields_hot import QOS_DECLARE
+from elea.session.outlet import END, Outlet
+from elea.wire.fields import QOS_DECLARE
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
 from elea.wire.network.interest import (

@@ -13,7 +13,7 @@ from elea.provenance import SampleKind
 from elea.qos import Reliability
 from elea.records import dataclass
 from elea.session.face import Face
-from elea.session.outlet_hot import END, Outlet
+from elea.session.outlet import END, Outlet
 
 _Name = tuple[bytes, Locator | None]  # a neighbour, by the group it is a member of if any
 

@@ -16,17 +16,17 @@ from types import TracebackType
 from typing import Protocol
 
 from elea.config.config import Config
+from elea.fast.egress import Egress
 from elea.ids import WhatAmI, WhatAmIMatcher
-from elea.node.egress_hot import Egress
 from elea.node.ports import CallbackThread as CallbackThread
 from elea.node.ports import NeighbourDown, NeighbourUp
-from elea.routing.pubsub_hot import PushSource
+from elea.routing.push import PushSource
 from elea.routing.refusals import Refused
 from elea.sample import Hello
-from elea.transport.stats_hot import TransportStats
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import Stamp
-from elea.wire.network.push_hot import Push
+from elea.transport.stats import TransportStats
+from elea.wire.codec import NetworkMessage
+from elea.wire.fields import Stamp
+from elea.wire.network.push import Push
 
 # Waits until a condition holds, or so many seconds; whether it does.
 Idle = Callable[[Callable[[], bool], float | None], bool]

@@ -29,9 +29,9 @@ from elea.session.options import PutOptions
 from elea.session.promise import Promise
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
-from elea.wire.network.push_hot import Push
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
+from elea.wire.network.push import Push
 
 # What is imported from `ack` and `spool` below is imported late: few programs put with `ack`.
 if TYPE_CHECKING:

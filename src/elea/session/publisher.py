@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self, Unpack, final, overload
 
 from elea.encoding import Encoding
+from elea.fast.egress import Origin as Origin  # of samples that the caller numbers
 from elea.ids import EntityGlobalId
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.node.egress_hot import Origin as Origin  # of samples that the caller numbers
 from elea.provenance import SourceInfo, TimestampInstrumentation
 from elea.qos import CongestionControl, Locality, Priority, QoS, Reliability
 from elea.records import dataclass
@@ -35,10 +35,10 @@ from elea.session.listeners import MatchingListener, listen_to_matches
 from elea.session.matching import MatchingStatus, Writer
 from elea.session.options import PublicationOptions
 from elea.session.promise import Promise
-from elea.session.publish_hot import Lane
+from elea.session.publish import Lane
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 
 # What is imported from `ack` below is imported late: few programs put with `ack`.
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from elea.session.matching import MatchingStatus, Writer
 from elea.session.options import QueryOptions
 from elea.session.queries import Ask
 from elea.wire.data.query import QueryBody
-from elea.wire.fields_hot import WireEncoding
+from elea.wire.fields import WireEncoding
 
 
 def ask_for(

@@ -9,20 +9,20 @@ from typing import Final
 from elea.encoding import Encoding
 from elea.errors import ClosedError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.qos import Locality
 from elea.query import ConsolidationMode, QueryTarget
 from elea.records import dataclass
 from elea.sample import Reply, ReplyError, TimestampStack
 from elea.selector import ANY_KEY_EXPR_KEY
-from elea.session.deliver_hot import sample_of
+from elea.session.deliver import sample_of
 from elea.session.face import Face, Timer
-from elea.session.outlet_hot import END, Outlet
+from elea.session.outlet import END, Outlet
 from elea.session.replies import Consolidator, resolve
 from elea.session.stack import Stamper
 from elea.wire.data.error import Err
 from elea.wire.data.query import Query, QueryBody
-from elea.wire.fields_hot import QOS_REQUEST
+from elea.wire.fields import QOS_REQUEST
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal

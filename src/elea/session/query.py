@@ -33,7 +33,7 @@ from elea.session.stack import read_stack
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.zbytes import ZBytes
 
 

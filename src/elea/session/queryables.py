@@ -14,20 +14,20 @@ from typing import Final
 from elea.errors import InvalidValueError
 from elea.ids import EntityGlobalId
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import intersects
-from elea.keyexpr.tree_hot import KeyExprTree
+from elea.keyexpr.match import intersects
+from elea.keyexpr.tree import KeyExprTree
 from elea.qos import Locality
 from elea.query import QueryTarget
 from elea.records import dataclass
 from elea.sample import Reply
-from elea.session.deliver_hot import sample_of
+from elea.session.deliver import sample_of
 from elea.session.face import Face
-from elea.session.outlet_hot import Outlet
+from elea.session.outlet import Outlet
 from elea.session.queries import Ask, Gets, PendingGet, entity_of, error_of, has_any_key
 from elea.session.stack import Stamper
 from elea.wire.data.delete import Del
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import QueryBody
 from elea.wire.data.reply import Reply as WireReply
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable

@@ -29,15 +29,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from elea.encoding import Encoding
 from elea.errors import EleaError, NotStoredError
+from elea.lazy_sample import Sample
 from elea.limits import DEFAULT_LIMITS
 from elea.qos import Locality
-from elea.sample_hot import Sample
 from elea.session.context import Context
 from elea.session.convert import qos_octet, wire_encoding
-from elea.session.outlet_hot import CallbackOutlet
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
-from elea.wire.network.push_hot import Push
+from elea.session.outlet import CallbackOutlet
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
+from elea.wire.network.push import Push
 
 if TYPE_CHECKING:
     from elea.sample import Reply

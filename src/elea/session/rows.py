@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from elea.answers import DROPPED
 from elea.ids import ZenohId
 from elea.session.convert import key_text, wire_encoding
-from elea.session.publish_hot import Lane, put_rows
+from elea.session.publish import Lane, put_rows
 from elea.session.session import Session
 from elea.store.log.schema import RowKind
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp
+from elea.wire.data.put import Put
+from elea.wire.fields import Stamp
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from elea.session.handlers import (
     PythonCallback,
     PythonHandler,
 )
-from elea.session.outlet_hot import END, CallbackOutlet, DueQueue, OwnQueue
+from elea.session.outlet import END, CallbackOutlet, DueQueue, OwnQueue
 from elea.session.ports import CallbackThread, ScoutPort
 from elea.session.runtime import start_scouting
 from elea.session.settings import config_of

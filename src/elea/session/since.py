@@ -27,9 +27,9 @@ from elea.records import dataclass
 from elea.sample import Reply, ReplyError, Sample
 from elea.selector import Selector
 from elea.session.core import SessionCore
-from elea.session.deliver_hot import Subscription
+from elea.session.deliver import Subscription
 from elea.session.face import Face, Timer
-from elea.session.outlet_hot import END, CallbackOutlet, Channel, Outlet
+from elea.session.outlet import END, CallbackOutlet, Channel, Outlet
 from elea.session.queries import TIMEOUT_ERROR, Ask
 from elea.session.seam import Seam
 from elea.timerange import TimeExpr, TimeRange

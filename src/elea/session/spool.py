@@ -37,7 +37,7 @@ from elea.session.context import Declared
 from elea.session.face import Timer
 from elea.session.handlers import Callback
 from elea.session.liveliness import Liveliness
-from elea.session.outlet_hot import CallbackOutlet
+from elea.session.outlet import CallbackOutlet
 from elea.session.promise import Promise
 from elea.session.spool_batch import BatchAttempt
 from elea.session.spool_shelf import NAME, MemoryShelf, Shelf

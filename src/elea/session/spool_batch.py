@@ -30,13 +30,13 @@ from elea.limits import DEFAULT_LIMITS
 from elea.query import ConsolidationMode, QueryTarget
 from elea.sample import Reply
 from elea.session.ack import Acks, Entry, Outcome, StoredAck
-from elea.session.outlet_hot import CallbackOutlet
+from elea.session.outlet import CallbackOutlet
 from elea.session.queries import TIMEOUT_ERROR, Ask, PendingGet
 from elea.session.receipts import UNREADABLE, read_refusal
 from elea.timestamp import NTP64, Timestamp
-from elea.wire.data.put_hot import Put as PutBody
+from elea.wire.data.put import Put as PutBody
 from elea.wire.data.query import QueryBody
-from elea.wire.fields_hot import WireEncoding
+from elea.wire.fields import WireEncoding
 
 _ANY_LOG: Final = "@elea/log/*/puts/"
 PUT: Final = "put"

@@ -36,8 +36,8 @@ from elea.store.log.single import Single
 from elea.store.log.writer import Stored
 from elea.timestamp import TimestampId
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp
+from elea.wire.data.put import Put
+from elea.wire.fields import Stamp
 from elea.wire.shared_extensions import SourceRef
 
 _LOGGER: Final = logging.getLogger("elea.session")

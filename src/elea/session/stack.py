@@ -15,8 +15,8 @@ from elea.provenance import (
     TimestampStackRecord,
 )
 from elea.timestamp import NTP64, Timestamp
-from elea.wire.buffer_hot import Reader, Writer
-from elea.wire.fields_hot import Stamp, read_stamp, write_stamp
+from elea.wire.buffer import Reader, Writer
+from elea.wire.fields import Stamp, read_stamp, write_stamp
 from elea.wire.shared_extensions import StackRecord
 from elea.wire.shared_extensions import TimestampStack as WireStack
 

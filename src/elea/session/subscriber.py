@@ -10,10 +10,10 @@ from elea.qos import Locality
 from elea.records import dataclass
 from elea.sample import Sample
 from elea.session.context import Context
-from elea.session.deliver_hot import Subscription
+from elea.session.deliver import Subscription
 from elea.session.handlers import Delivery
 from elea.session.listeners import H_co, Listening
-from elea.session.outlet_hot import END
+from elea.session.outlet import END
 from elea.session.tokens import Watcher
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.provenance import SampleKind
 from elea.records import dataclass
 from elea.sample import Reply, Sample
 from elea.session.face import Face, Timer
 from elea.session.interests import TOKENS
-from elea.session.outlet_hot import END, Outlet
+from elea.session.outlet import END, Outlet
 from elea.session.queries import TIMEOUT_ERROR
-from elea.wire.fields_hot import QOS_DECLARE
+from elea.wire.fields import QOS_DECLARE
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.interest import Interest, InterestMode
 

@@ -1,1 +1,1 @@
-"""Layer 4: the other driver: whole networks of nodes in one process, in virtual time, by a seed."""
+"""Layer 5: the other driver: whole networks of nodes in one process, in virtual time, by a seed."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from elea.errors import StoreError
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.provenance import SampleKind
 from elea.qos import QoS
 from elea.sample import Reply, Sample

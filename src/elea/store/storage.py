@@ -16,8 +16,8 @@ from typing import Final
 
 from elea.errors import KeyExprError, LimitError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import includes
-from elea.keyexpr.tree_hot import KeyExprTree
+from elea.keyexpr.match import includes
+from elea.keyexpr.tree import KeyExprTree
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.backend import Backend, KeepsHistory, KeepsMarks, Mark, Stored
 from elea.timerange import TimeRange

@@ -19,7 +19,7 @@ from elea.ids import Rng
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.transport.exchange import read_terms, write_terms
 from elea.transport.negotiation import Terms, refused
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.transport.close import CloseReason
 
 _KEY_LEN: Final = 32

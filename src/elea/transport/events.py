@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Piece, Reader
+from elea.wire.buffer import Piece, Reader
 
 
 class FrameSink(Protocol):

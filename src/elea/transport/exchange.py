@@ -20,7 +20,7 @@ from elea.transport.negotiation import (
     refused,
     sn_mask,
 )
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.transport.close import CloseReason
 from elea.wire.transport.init import VERSION, Init
 from elea.wire.transport.open import Open

@@ -33,7 +33,7 @@ from elea.transport.exchange import (
     open_syn,
 )
 from elea.transport.negotiation import Agreed, Offer, Terms, refused
-from elea.wire.codec_hot import BatchDecoder, Message, encode_one
+from elea.wire.codec import BatchDecoder, Message, encode_one
 from elea.wire.transport.close import Close, CloseReason, reason_name
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open

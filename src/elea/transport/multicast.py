@@ -16,7 +16,7 @@ from elea.errors import InvalidValueError, ProtocolError, RemoteProtocolError
 from elea.ids import Rng
 from elea.limits import BATCH_LEN_MIN, DEFAULT_LIMITS, Limits
 from elea.records import dataclass
-from elea.transport.batching_hot import TxQueues
+from elea.transport.batching import TxQueues
 from elea.transport.events import (
     NO_GROUP_EVENTS,
     FrameSink,
@@ -26,16 +26,16 @@ from elea.transport.events import (
     MemberJoined,
     MemberLost,
 )
-from elea.transport.lease_hot import NS_PER_MS, Lease
+from elea.transport.lease import NS_PER_MS, Lease
 from elea.transport.negotiation import PATCH, SN_MASKS
 from elea.transport.reassembly import Reassembly
-from elea.transport.receive_hot import Reception
-from elea.transport.sequence_hot import PRIORITY_DEFAULT, Received
+from elea.transport.receive import Reception
+from elea.transport.sequence import PRIORITY_DEFAULT, Received
 from elea.transport.settings import DEFAULT_SETTINGS, TransportSettings
-from elea.transport.stats_hot import PRIORITIES_COUNT, TransportStats
+from elea.transport.stats import PRIORITIES_COUNT, TransportStats
 from elea.wire import compression
-from elea.wire.buffer_hot import Reader
-from elea.wire.codec_hot import NetworkMessage, decode_transport, encode_one
+from elea.wire.buffer import Reader
+from elea.wire.codec import NetworkMessage, decode_transport, encode_one
 from elea.wire.dialect import Dialect
 from elea.wire.transport import join as join_message
 from elea.wire.transport.close import Close, reason_name

@@ -26,7 +26,7 @@ from elea.records import dataclass
 from elea.secret import Secret
 from elea.transport import usrpwd
 from elea.wire import compression
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.transport.close import CloseReason
 from elea.wire.transport.establishment import QosLink, unpack_qos_link
 from elea.wire.transport.init import RESOLUTION_DEFAULT, Init

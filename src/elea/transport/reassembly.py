@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from elea.limits import Limits
-from elea.transport.sequence_hot import following
-from elea.transport.stats_hot import TransportStats
-from elea.wire.buffer_hot import Piece
+from elea.transport.sequence import following
+from elea.transport.stats import TransportStats
+from elea.wire.buffer import Piece
 from elea.wire.transport.fragment import Fragment
 
 SMALL_LEN: Final = 4_096  # shorter pieces are gathered in one buffer

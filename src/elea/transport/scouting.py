@@ -12,7 +12,7 @@ from typing import Final
 
 from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.wire.codec import ScoutingMessage, decode_scouting, encode_scouting
+from elea.wire.batches import ScoutingMessage, decode_scouting, encode_scouting
 from elea.wire.scouting.hello import Hello
 from elea.wire.scouting.scout import Scout
 

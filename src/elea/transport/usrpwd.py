@@ -13,7 +13,7 @@ from typing import Final
 
 from elea.errors import DecodeError
 from elea.secret import Secret
-from elea.wire.buffer_hot import Reader
+from elea.wire.buffer import Reader
 from elea.wire.extensions import ENC_UNIT, ENC_Z64, ENC_ZBUF, Extension
 from elea.wire.transport.establishment import METHOD_USRPWD, read_usrpwd, usrpwd_body
 

@@ -16,7 +16,7 @@ from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.records import dataclass
 from elea.wire import compression
-from elea.wire.codec import (
+from elea.wire.batches import (
     decode_scouting,
     describe_batch,
     describe_network,
@@ -24,7 +24,7 @@ from elea.wire.codec import (
     encode_batch,
     encode_scouting,
 )
-from elea.wire.codec_hot import BatchDecoder, Message, decode_one
+from elea.wire.codec import BatchDecoder, Message, decode_one
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Tree
 from elea.wire.trace import Trace

@@ -10,9 +10,9 @@ import hashlib
 from typing import Final
 
 from elea.encoding import NAMES as ENCODING_NAMES
-from elea.wire.buffer_hot import Reader
+from elea.wire.buffer import Reader
 from elea.wire.extensions import ENC_MASK, ENC_NAMES, Chain, Extension, ExtensionTable, Extras, Tree
-from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
+from elea.wire.fields import Stamp, WireEncoding, WireExpr
 
 _INLINE_LEN_MAX: Final = 512
 

@@ -14,10 +14,10 @@ from typing import Final
 from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.records import dataclass
-from elea.wire import framing_hot as framing
-from elea.wire.buffer_hot import Reader
-from elea.wire.codec import describe_network
-from elea.wire.codec_hot import decode_network, encode_one
+from elea.wire import framing
+from elea.wire.batches import describe_network
+from elea.wire.buffer import Reader
+from elea.wire.codec import decode_network, encode_one
 from elea.wire.conversation import Conversation, Direction, Seen
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Tree

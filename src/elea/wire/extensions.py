@@ -19,8 +19,8 @@ from typing import Final
 
 from elea.errors import DecodeError
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
-from elea.wire.fields_hot import FLAG_Z
+from elea.wire.buffer import Reader, Writer
+from elea.wire.fields import FLAG_Z
 
 FLAG_MANDATORY: Final = 0x10
 ENC_MASK: Final = 0x60

@@ -5,7 +5,7 @@ from __future__ import annotations
 from elea.errors import DecodeError, LocatorError
 from elea.limits import LOCATOR_LEN_MAX
 from elea.locator import Locator
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 
 
 def read_locators(reader: Reader) -> tuple[str, ...]:

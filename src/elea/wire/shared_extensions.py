@@ -11,10 +11,10 @@ from typing import Final
 
 from elea.limits import TIMESTAMP_STACK_COUNT_MAX
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import octets, stamp_tree
 from elea.wire.extensions import Chain, ChainReader, Known, Tree, Value
-from elea.wire.fields_hot import QOS_DEFAULT, Stamp, read_stamp, read_zid, write_stamp
+from elea.wire.fields import QOS_DEFAULT, Stamp, read_stamp, read_zid, write_stamp
 
 PRIORITY_NAMES: Final = (
     "Control",

@@ -7,8 +7,8 @@ from typing import Final
 
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.channel.serial import Serial
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import BatchedData, BatchedDataPayloadPart, StreamData
+from elea.xrce.encode import encode
+from elea.xrce.message_records import BatchedData, BatchedDataPayloadPart, StreamData
 from elea.xrce.properties import nat
 
 _COUNT_LEN: Final = 2  # of how many there are, besides the octet that an empty payload has anyway

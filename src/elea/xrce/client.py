@@ -23,8 +23,7 @@ from elea.xrce.batches import Batch
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.declarations import Changes, Declarations
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     PERIODIC_PULL_MODE_ID,
     PERIODIC_PUSH_MODE_ID,
     PULL_MODE_ID,
@@ -44,9 +43,10 @@ from elea.xrce.declarations_hot import (
     SubscriberDecl,
     SubscriberDeclParamsPart,
 )
+from elea.xrce.declarations import Changes, Declarations
 from elea.xrce.fragments import slices
 from elea.xrce.framing import Marked
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     BatchedData,
     BatchedDataPayloadPart,
     Declare,

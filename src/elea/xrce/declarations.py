@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.layout import Layout
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     BindingDecl,
     Declaration,
     ForgetPublisherDecl,

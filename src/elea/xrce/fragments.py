@@ -14,9 +14,9 @@ from typing import TypeAlias
 from elea.errors import InvalidValueError
 from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import Marked
-from elea.xrce.messages_hot import Frag, StreamData, WriteData
+from elea.xrce.message_records import Frag, StreamData, WriteData
 from elea.xrce.properties import nat
 
 Fragmentable: TypeAlias = StreamData | WriteData

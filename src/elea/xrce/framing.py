@@ -13,10 +13,10 @@ from typing import Final
 
 from elea.errors import DecodeError, LimitError, ShortError
 from elea.limits import XRCE_FRAME_LEN_MAX
-from elea.xrce.buffer_hot import Reader, put_nat
-from elea.xrce.decode_hot import read_message
-from elea.xrce.encode_hot import write_message
-from elea.xrce.messages_hot import Conduit, ConduitIdPart, Frag, Message, StreamData, WriteData
+from elea.xrce.buffer import Reader, put_nat
+from elea.xrce.decode import read_message
+from elea.xrce.encode import write_message
+from elea.xrce.message_records import Conduit, ConduitIdPart, Frag, Message, StreamData, WriteData
 
 _PREFIX_LEN_MAX: Final = 11  # one octet more than a number has, to tell short from malformed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from elea.xrce.messages_hot import CONDUIT_ID, FRAG_ID
+from elea.xrce.message_records import CONDUIT_ID, FRAG_ID
 
 _KIND: Final = 0x1F
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from elea.errors import DecodeError
-from elea.xrce.buffer_hot import Reader, put_count, put_nat, put_octets
+from elea.xrce.buffer import Reader, put_count, put_nat, put_octets
 from elea.xrce.channel.serial import BITS_DEFAULT, BITS_MAX, BITS_MIN
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.declarations_hot import Property
+from elea.xrce.declaration_records import Property
 
 VENDOR_CODE: Final = b"\xff\x0e"
 

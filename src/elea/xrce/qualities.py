@@ -9,7 +9,7 @@ from typing import Final
 
 from elea.encoding import Encoding
 from elea.errors import EleaError
-from elea.xrce.buffer_hot import Reader
+from elea.xrce.buffer import Reader
 from elea.xrce.names import Resource
 from elea.xrce.properties import (
     DURABILITY,

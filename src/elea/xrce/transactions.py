@@ -13,9 +13,9 @@ from typing import Final
 
 from elea.errors import LimitError
 from elea.limits import DEFAULT_LIMITS, XRCE_DECLARATIONS_COUNT_MAX, Limits
-from elea.xrce.declarations_hot import CommitDecl, Declaration, ResultDecl
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Declare
+from elea.xrce.declaration_records import CommitDecl, Declaration, ResultDecl
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Declare
 from elea.xrce.status import RefusedError, Status
 
 COMMIT_IDS: Final = 256  # they are octets

@@ -12,7 +12,7 @@ from tests.unit.cli import captures
 from tests.unit.cli.captures import CLIENT, ROUTER, Talk, udp
 
 from elea.cli.main import main
-from elea.wire.framing_hot import frame
+from elea.wire.framing import frame
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 INIT_SYN = "c10902010ac8ff812701"

@@ -15,7 +15,7 @@ from elea.daemon.daemon import Daemon
 from elea.daemon.metrics import COUNTERS, DROPS, ENCODING, Family, text
 from elea.errors import NotStoredError
 from elea.routing.stats import Drop
-from elea.transport.stats_hot import TransportStats
+from elea.transport.stats import TransportStats
 
 SAMPLE = re.compile(r'^[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? [0-9.]+$')
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from elea.dds.history import HistoryQueries, Question
-from elea.dds.line_hot import Item
+from elea.dds.line import Item
 
 line = pytest.mark.line
 

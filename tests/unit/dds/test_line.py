@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from elea.dds.line_hot import ADDED, ADDED_FIRST, FULL, Item, Line
+from elea.dds.line import ADDED, ADDED_FIRST, FULL, Item, Line
 from elea.limits import DEFAULT_LIMITS
 
 LIMITS = replace(DEFAULT_LIMITS, dds_line_count=3, dds_line_len=10)

@@ -20,10 +20,10 @@ from elea.sample import Sample
 from elea.session.handlers import Handler
 from elea.session.session import Session
 from elea.session.subscriber import Subscriber
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import FrameStream, frame_prefix, read_frame
 from elea.xrce.gateway.device import Device
-from elea.xrce.messages_hot import Accept, Close, Message
+from elea.xrce.message_records import Accept, Close, Message
 
 M = TypeVar("M")
 LEASE = 100  # tenths of a second

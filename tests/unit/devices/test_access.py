@@ -16,8 +16,8 @@ from elea.devices.device import Device, device_settings, time_ms
 from elea.devices.service import XrceService
 from elea.errors import ClosedError, ConfigError
 from elea.xrce.closing import CloseReason
-from elea.xrce.declarations_hot import Property
-from elea.xrce.messages_hot import Accept, Close, KeepAlive, Open
+from elea.xrce.declaration_records import Property
+from elea.xrce.message_records import Accept, Close, KeepAlive, Open
 from elea.xrce.properties import AUTHENTICATION
 from elea.xrce.session.authentication import psk_proof
 from elea.xrce.status import RefusedError

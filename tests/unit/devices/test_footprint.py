@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     CommitDecl,
     PublisherDecl,
     ResourceDecl,
     SubscriberDecl,
 )
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import read_frame
-from elea.xrce.messages_hot import AckNack, Declare, Message, Ping, Pong
+from elea.xrce.message_records import AckNack, Declare, Message, Ping, Pong
 
 DEVICES = 1_000
 BEFORE = 100  # what all devices share is there, and tables have grown

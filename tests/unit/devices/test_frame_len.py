@@ -13,9 +13,9 @@ from elea.devices.device import Device, device_settings
 from elea.devices.service import gateway_pid
 from elea.devices.settings import XrceSettings
 from elea.errors import ConfigError
-from elea.xrce.declarations_hot import CommitDecl, Declaration, ResourceDecl, SubscriberDecl
+from elea.xrce.declaration_records import CommitDecl, Declaration, ResourceDecl, SubscriberDecl
 from elea.xrce.framing import read_frame
-from elea.xrce.messages_hot import AckNack, Declare, Scout, StreamData
+from elea.xrce.message_records import AckNack, Declare, Scout, StreamData
 
 LONG_ID = "f123456789abcdef0123456789abcdef"  # 16 octets, as most routers have
 LISTEN = "udp/127.0.0.1:0"

@@ -13,7 +13,7 @@ from elea.devices.ports import Place, udp_socket
 from elea.ids import ZenohId
 from elea.limits import DEFAULT_LIMITS
 from elea.timestamp import NTP64, Timestamp
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     PUSH_MODE_ID,
     CommitDecl,
     ResourceDecl,
@@ -22,7 +22,7 @@ from elea.xrce.declarations_hot import (
 from elea.xrce.gateway.effects import Effect, Put
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
-from elea.xrce.messages_hot import AckNack, Declare, KeepAlive, Ping, StreamData, WriteData
+from elea.xrce.message_records import AckNack, Declare, KeepAlive, Ping, StreamData, WriteData
 from elea.xrce.samples.sample import Sample
 from elea.xrce.session.settings import SECOND_NS, SessionSettings
 

@@ -12,9 +12,9 @@ from tests.unit.devices.rig import Raw, Served, client_of, served
 import elea
 from elea.devices.device import Device, device_settings
 from elea.xrce.client import DEVICE_LIMITS
-from elea.xrce.declarations_hot import CommitDecl, ResourceDecl, SubscriberDecl
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Accept, Close, Declare, Frag, Hello, Scout, StreamData, Synch
+from elea.xrce.declaration_records import CommitDecl, ResourceDecl, SubscriberDecl
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Accept, Close, Declare, Frag, Hello, Scout, StreamData, Synch
 
 BOUND = DEVICE_LIMITS.xrce_message_len
 

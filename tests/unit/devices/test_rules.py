@@ -15,7 +15,7 @@ from tests.unit.devices.rig import Raw, Served, served, subscriber
 import elea
 from elea.devices.device import Device, device_settings
 from elea.session.session import Session
-from elea.xrce.messages_hot import StreamData
+from elea.xrce.message_records import StreamData
 from elea.xrce.status import RefusedError
 
 KEY = bytes(range(32))

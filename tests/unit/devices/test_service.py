@@ -20,7 +20,7 @@ from elea.devices.scouting import scout_at, scout_group
 from elea.devices.service import XrceService
 from elea.errors import ClosedError, ConfigError
 from elea.xrce.closing import CloseReason
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     PUSH_MODE_ID,
     CommitDecl,
     PublisherDecl,
@@ -28,8 +28,8 @@ from elea.xrce.declarations_hot import (
     ResultDecl,
     SubscriberDecl,
 )
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import (
+from elea.xrce.encode import encode
+from elea.xrce.message_records import (
     Accept,
     AckNack,
     Close,

@@ -12,7 +12,7 @@ import pytest
 
 import elea
 from elea.keyexpr import canon
-from elea.keyexpr.match_hot import (
+from elea.keyexpr.match import (
     DISJOINT,
     EQUALS,
     INCLUDES,
@@ -137,9 +137,9 @@ def calls_of(name: str, a: str, b: str) -> int:
 
 
 def _load_source() -> ModuleType:
-    """The source of the hot module, whichever build is under test."""
+    """The source of the compiled module, whichever build is under test."""
     assert elea.__file__ is not None
-    path = Path(elea.__file__).parent / "keyexpr" / "match_hot.py"
+    path = Path(elea.__file__).parent / "keyexpr" / "match.py"
     spec = importlib.util.spec_from_file_location("match_source", path)
     assert spec is not None
     assert spec.loader is not None

@@ -9,7 +9,7 @@ import pytest
 
 from elea.errors import KeyExprError, LimitError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.tree_hot import KeyExprTree
+from elea.keyexpr.tree import KeyExprTree
 
 KEYS = [
     *("a", "a/b", "a/@b", "a/*", "a/**", "**", "**/b", "*/**", "a$*/b", "$*a/b"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from elea.link.poller_hot import Eagerness
+from elea.link.poller import Eagerness
 
 SPIN_NS = 200_000
 

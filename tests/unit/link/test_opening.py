@@ -12,7 +12,7 @@ from elea.errors import LinkError
 from elea.ids import WhatAmI
 from elea.link.discovery import Discovery
 from elea.link.opening import Opening
-from elea.link.pump_hot import PEER_CLOSED
+from elea.link.pump import PEER_CLOSED
 from elea.locator import Endpoint
 from elea.node.neighbour import ConnectionState
 from elea.node.node import Node

@@ -13,10 +13,10 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.backlog import Backlog
 from elea.sim.world import World, seconds
 from elea.transport.negotiation import Agreed
-from elea.transport.unicast_hot import Transport
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
-from elea.wire.network.push_hot import Push
+from elea.transport.unicast import Transport
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
+from elea.wire.network.push import Push
 
 BLOCK, BLOCK_FIRST, DROP = 0x08, 0x20, 0x00
 LEN = 600

@@ -26,14 +26,14 @@ from elea.routing.stats import Drop
 from elea.sim.network import link_info
 from elea.transport.handshake import Opener, State
 from elea.transport.negotiation import Offer
-from elea.wire.buffer_hot import Writer
-from elea.wire.codec import encode_batch
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
+from elea.wire.batches import encode_batch
+from elea.wire.buffer import Writer
+from elea.wire.codec import NetworkMessage
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
 from elea.wire.data.reply import Reply
-from elea.wire.fields_hot import QOS_DECLARE, Stamp, WireExpr
-from elea.wire.framing_hot import StreamDecoder, frame
+from elea.wire.fields import QOS_DECLARE, Stamp, WireExpr
+from elea.wire.framing import StreamDecoder, frame
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable
@@ -41,11 +41,11 @@ from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declaration.token import DeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest, InterestMode
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.transport.fragment import Fragment
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.frame import Frame
 
 FACES = 3
 BOUND = 20

@@ -10,32 +10,32 @@ from hypothesis import strategies as st
 from tests import strategies
 
 from elea.answers import DROPPED
+from elea.fast.egress import Egress, Outlet
+from elea.fast.sink import FaceSink
+from elea.fast.stamping import Stamper
 from elea.ids import ZenohId
 from elea.limits import DEFAULT_LIMITS
-from elea.node.egress_hot import Egress, Outlet
-from elea.node.receive_hot import FaceSink
-from elea.node.stamping_hot import Stamper
 from elea.routing.core import Routing
 from elea.routing.face import FaceSpec, local_face
-from elea.routing.pubsub_hot import Destination
+from elea.routing.push import Destination
 from elea.routing.regions import CLIENT
 from elea.routing.roles.router import ROUTER_ROLE
-from elea.session.columns_hot import ColumnsOutlet
-from elea.session.deliver_hot import Inbox, Subscription
-from elea.session.outlet_hot import Channel
+from elea.session.columns import ColumnsOutlet
+from elea.session.deliver import Inbox, Subscription
+from elea.session.outlet import Channel
 from elea.timestamp import NTP64, HybridClock
-from elea.transport.batching_hot import TxQueues
-from elea.transport.stats_hot import TransportStats
-from elea.wire.buffer_hot import Reader, Writer
-from elea.wire.codec import decode_batch
-from elea.wire.codec_hot import NetworkMessage, encode_one
+from elea.transport.batching import TxQueues
+from elea.transport.stats import TransportStats
+from elea.wire.batches import decode_batch
+from elea.wire.buffer import Reader, Writer
+from elea.wire.codec import NetworkMessage, encode_one
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
+from elea.wire.data.put import Put
+from elea.wire.fields import Stamp, WireEncoding, WireExpr
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push, encode
+from elea.wire.network.push import Push, encode
 from elea.wire.shared_extensions import SourceRef
 
 SOURCE, SESSION = 1, 9

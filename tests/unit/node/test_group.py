@@ -22,12 +22,12 @@ from elea.node.ports import (
 )
 from elea.node.settings import AutoconnectSettings
 from elea.policy.policy import Policy
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.data.put import Put
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 SECOND = 1_000_000_000
 GROUP = Locator("udp/224.0.0.225:7447")

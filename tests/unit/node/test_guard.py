@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.unit.node.worlds import Session, pair
 
-from elea.node.egress_hot import Outlet
-from elea.node.receive_hot import FaceSink
+from elea.fast.egress import Outlet
+from elea.fast.sink import FaceSink
 from elea.sim.world import World, seconds
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
-from elea.wire.network.push_hot import Push
+from elea.wire.codec import NetworkMessage
+from elea.wire.data.put import Put
+from elea.wire.network.push import Push
 
 
 class _NoSamples:

@@ -18,9 +18,9 @@ from elea.policy.events import LoggedIn, LoginRefused, OverQuota, PolicyEvent, R
 from elea.policy.identity import Identity
 from elea.policy.policy import Policy
 from elea.sim.world import SimDriver, World, seconds
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 from elea.wire.data.query import Query
-from elea.wire.fields_hot import QOS_DECLARE, QOS_REQUEST, WireExpr
+from elea.wire.fields import QOS_DECLARE, QOS_REQUEST, WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.queryable import DeclareQueryable
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken

@@ -14,7 +14,7 @@ from elea.node.ports import ConnectFailed, NeighbourDown, NeighbourUp
 from elea.sim.network import Faults
 from elea.sim.world import World, seconds
 from elea.wire.data.query import Query
-from elea.wire.fields_hot import QOS_DECLARE, QOS_REQUEST, WireExpr
+from elea.wire.fields import QOS_DECLARE, QOS_REQUEST, WireExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable
 from elea.wire.network.declare import Declare
 from elea.wire.network.request import Request

@@ -16,7 +16,7 @@ from elea.node.neighbours import Neighbours
 from elea.node.node import Node
 from elea.node.settings import NodeSettings, limits_of
 from elea.routing.core import Routing
-from elea.transport.unicast_hot import Transport
+from elea.transport.unicast import Transport
 
 MESSAGES_MAX = 2_000
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from elea.fast.stamping import Stamper
 from elea.ids import ZenohId
-from elea.node.stamping_hot import Stamper
 from elea.timestamp import NTP64, HybridClock
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
-from elea.wire.network.push_hot import Push
+from elea.wire.data.put import Put
+from elea.wire.fields import Stamp, WireEncoding, WireExpr
+from elea.wire.network.push import Push
 
 NOW_NS = 1_000_000_000_000
 KEY = WireExpr(0, "a")

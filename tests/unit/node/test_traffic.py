@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from elea.node.traffic_hot import OTHERS, KeyTraffic
+from elea.fast.traffic import OTHERS, KeyTraffic
 
 SECOND_NS = 1_000_000_000
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 from tests.pairs import LINK, Pair
 
+from elea.fast.egress import Egress, Outlet
+from elea.fast.intake import MORE, Intake
+from elea.fast.sink import ALL, FaceSink
 from elea.limits import DEFAULT_LIMITS
-from elea.node.egress_hot import Egress, Outlet
-from elea.node.intake_hot import MORE, Intake
-from elea.node.receive_hot import ALL, FaceSink
 from elea.routing.core import Routing
 from elea.routing.face import FaceSpec
 from elea.routing.regions import CLIENT
 from elea.routing.roles.router import ROUTER_ROLE
 from elea.routing.tables import Kind
 from elea.transport.events import Events
-from elea.wire.codec import encode_batch
-from elea.wire.codec_hot import Message
-from elea.wire.fields_hot import WireExpr
-from elea.wire.framing_hot import StreamDecoder, frame
+from elea.wire.batches import encode_batch
+from elea.wire.codec import Message
+from elea.wire.fields import WireExpr
+from elea.wire.framing import StreamDecoder, frame
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
 from elea.wire.transport.close import Close, CloseReason
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.frame import Frame
 
 FACE = 1
 

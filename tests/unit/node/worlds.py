@@ -10,12 +10,12 @@ from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.node.settings import NodeSettings
 from elea.sim.world import SimDriver, World
 from elea.transport.negotiation import Offer
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import QOS_DECLARE, WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.data.put import Put
+from elea.wire.fields import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 
 @dataclass

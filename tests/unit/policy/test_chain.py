@@ -16,15 +16,15 @@ from elea.policy.interceptor import Denial, Interceptor, Reason, Stage, Step
 from elea.policy.policy import KEYS, Policy
 from elea.policy.quota import Account, Bucket, Quota
 from elea.policy.rules import Rules
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 from elea.wire.data.delete import Del
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query, QueryBody
 from elea.wire.data.reply import Reply
-from elea.wire.fields_hot import WireEncoding, WireExpr
+from elea.wire.fields import WireEncoding, WireExpr
 from elea.wire.network.interest import OPTION_SUBSCRIBERS, OPTION_TOKENS, Interest, InterestMode
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.shm import ShmDescriptor

@@ -20,7 +20,7 @@ from elea.ros.formats.library import Library, MessageType
 from elea.ros.formats.messages import info_from, info_of, plain
 from elea.ros.formats.shapes import SPANS_COUNT_MAX, shape_of
 from elea.ros.formats.shipped import shipped
-from elea.ros.receive_hot import MISSES_MAX, PUBLISHERS_COUNT_MAX, Received, Receiver, Track
+from elea.ros.receive import MISSES_MAX, PUBLISHERS_COUNT_MAX, Received, Receiver, Track
 from elea.sample import Sample
 from elea.zbytes import ZBytes
 

@@ -31,12 +31,12 @@ from elea.routing.roles.role import Role
 from elea.routing.roles.router import ROUTER_ROLE
 from elea.routing.roles.subregions import Newcomer
 from elea.routing.settings import RoutingSettings
-from elea.wire.buffer_hot import Writer
-from elea.wire.codec_hot import NetworkMessage, decode_one, encode
-from elea.wire.data.put_hot import Put
+from elea.wire.buffer import Writer
+from elea.wire.codec import NetworkMessage, decode_one, encode
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
 from elea.wire.data.reply import Reply
-from elea.wire.fields_hot import QOS_REQUEST, WireExpr
+from elea.wire.fields import QOS_REQUEST, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
@@ -46,7 +46,7 @@ from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest, InterestMode
 from elea.wire.network.oam import Oam
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal

@@ -6,10 +6,10 @@ from tests.unit.routing.mesh import A, K, Mesh, Q, S, Session
 
 from elea.routing.regions import CLIENT, PEER, ROUTER
 from elea.routing.settings import RoutingSettings
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
 from elea.wire.data.reply import Reply
-from elea.wire.fields_hot import QOS_REQUEST, WireExpr
+from elea.wire.fields import QOS_REQUEST, WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken

@@ -16,14 +16,14 @@ from elea.routing.regions import CLIENT, CLIENTS, PEER, ROUTER
 from elea.routing.roles.client import CLIENT_ROLE
 from elea.routing.roles.peer import PEER_ROLE
 from elea.routing.stats import Drop
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 
 class Full:

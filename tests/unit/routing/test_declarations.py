@@ -8,7 +8,7 @@ from tests.unit.routing.mesh import K, Mesh, Q, S, Session, T
 from elea.limits import Limits
 from elea.routing.regions import BOUND_SOUTH, CLIENT, PEER, ROUTER
 from elea.routing.stats import Drop
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber

@@ -9,10 +9,10 @@ from elea.limits import Limits
 from elea.routing.face import Face, FaceSpec
 from elea.routing.id_space import ID_MAX, IdSpace
 from elea.routing.regions import CLIENT, PEER
-from elea.wire.buffer_hot import Writer
-from elea.wire.codec_hot import decode_one, encode
+from elea.wire.buffer import Writer
+from elea.wire.codec import decode_one, encode
 from elea.wire.data.query import Query
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import InterestMode

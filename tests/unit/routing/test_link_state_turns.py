@@ -20,8 +20,8 @@ from elea.routing.linkstate.trees import grow
 from elea.routing.regions import CLIENT, ROUTER
 from elea.routing.tables import Kind
 from elea.routing.timers import Timers
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import QOS_DECLARE
+from elea.wire.codec import NetworkMessage
+from elea.wire.fields import QOS_DECLARE
 from elea.wire.network import linkstate
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.routing.mesh import Mesh
 
 from elea.routing.regions import CLIENT, PEER, ROUTER
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare

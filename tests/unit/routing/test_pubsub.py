@@ -8,13 +8,13 @@ from tests.unit.routing.mesh import Mesh, Session
 from elea.limits import Limits
 from elea.routing.regions import CLIENT, PEER, ROUTER
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp, WireExpr
+from elea.wire.data.put import Put
+from elea.wire.fields import Stamp, WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 
 def subscribe(face: Session, key: str) -> None:

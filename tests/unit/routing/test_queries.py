@@ -9,13 +9,13 @@ from elea.answers import DROPPED
 from elea.limits import Limits
 from elea.routing.queries import _Candidate, _choose
 from elea.routing.regions import CLIENT, PEER, ROUTER
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 from elea.wire.data.delete import Del
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
 from elea.wire.data.reply import Reply
-from elea.wire.fields_hot import QOS_REQUEST, WireExpr
+from elea.wire.fields import QOS_REQUEST, WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable

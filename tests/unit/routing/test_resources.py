@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from elea.routing.resources import AliasAnswer, Aliases, plain_prefix
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 
 
 @pytest.mark.parametrize(

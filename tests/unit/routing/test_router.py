@@ -14,15 +14,15 @@ from elea.routing.regions import CLIENT, PEER, ROUTER
 from elea.routing.settings import RoutingSettings
 from elea.routing.stats import Drop
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
-from elea.wire.fields_hot import Stamp, WireExpr
+from elea.wire.fields import Stamp, WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest, InterestMode
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 
 

@@ -16,7 +16,7 @@ from elea.routing.views import (
     wanted,
     weights,
 )
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from elea.answers import SENT
 from elea.config.config import Config
 from elea.ids import WhatAmI
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match import includes, intersects
 from elea.node.ports import NeighbourUp
 from elea.routing.refusals import Refused
 from elea.session.ports import CallbackThread, LocalSink
 from elea.session.session import Session
-from elea.transport.stats_hot import TransportStats
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import Stamp, WireExpr
+from elea.transport.stats import TransportStats
+from elea.wire.codec import NetworkMessage
+from elea.wire.fields import Stamp, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
@@ -36,7 +36,7 @@ from elea.wire.network.interest import (
     Interest,
     InterestMode,
 )
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal

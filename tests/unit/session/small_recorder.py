@@ -26,7 +26,7 @@ from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.shared_extensions import SourceRef
 
 LISTEN = {"mode": "router", "listen": {"endpoints": ["tcp/0.0.0.0:7447"]}}

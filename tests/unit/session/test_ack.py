@@ -40,7 +40,7 @@ from elea.session.receipts import read_receipts, read_refusal
 from elea.session.session import Session
 from elea.sim.world import World
 from elea.store.log.reader import LogReader
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.zbytes import ZBytes
 
 

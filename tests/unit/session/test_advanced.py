@@ -269,7 +269,7 @@ class TestHistory:
 
 def put(question: object, number: int, source: EntityGlobalId) -> None:
     from elea.session.query import Query
-    from elea.wire.data.put_hot import Put
+    from elea.wire.data.put import Put
     from elea.wire.shared_extensions import SourceRef
 
     assert isinstance(question, Query)

@@ -12,22 +12,22 @@ from tests.unit.session.fake_node import FakeDriver
 from elea.config.config import Config
 from elea.encoding import Encoding
 from elea.errors import InvalidValueError, MissingDependencyError
+from elea.fast.plain import PlainPush
 from elea.handlers import ArrowBatches
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.provenance import SourceInfo
 from elea.session import batches
 from elea.session.arrow import record_batch, single
-from elea.session.columns_hot import Columns, ColumnsOutlet
-from elea.session.outlet_hot import Channel
+from elea.session.columns import Columns, ColumnsOutlet
+from elea.session.outlet import Channel
 from elea.session.ports import CallbackThread
 from elea.session.session import Session
 from elea.store.log.schema import SCHEMA
 from elea.timestamp import NTP64, Timestamp
-from elea.wire.buffer_hot import Writer
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
-from elea.wire.network.push_hot import Push, encode
-from elea.wire.plain_hot import PlainPush
+from elea.wire.buffer import Writer
+from elea.wire.data.put import Put
+from elea.wire.fields import Stamp, WireEncoding, WireExpr
+from elea.wire.network.push import Push, encode
 from elea.wire.shared_extensions import SourceRef
 
 WALL_NS = 1_700_000_000_000_001_000

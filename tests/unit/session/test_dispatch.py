@@ -16,7 +16,7 @@ from elea.sample import Sample
 from elea.session import dispatch
 from elea.session.dispatch import Dispatcher
 from elea.session.handlers import Callback
-from elea.session.outlet_hot import END, CallbackOutlet, DueQueue, OwnQueue
+from elea.session.outlet import END, CallbackOutlet, DueQueue, OwnQueue
 from elea.session.ports import CallbackThread
 from elea.session.query import Query
 from elea.session.session import Session

@@ -15,7 +15,7 @@ import elea
 from elea.config.config import Config
 from elea.errors import ClosedError
 from elea.session import dispatch
-from elea.session.outlet_hot import BEFORE_WAITING, ORPHANS
+from elea.session.outlet import BEFORE_WAITING, ORPHANS
 from elea.session.ports import DriverPort
 from elea.session.session import Session
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
@@ -24,7 +24,7 @@ from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declaration.token import DeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 
 class Forked:

@@ -14,7 +14,7 @@ from elea.session.heed import get_heeding
 _PROGRAM = """
 import faulthandler, random, signal
 from elea.session.handlers import Handler
-from elea.session.outlet_hot import Channel
+from elea.session.outlet import Channel
 
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 handler = Handler(Channel(8, is_ring=False))

@@ -10,7 +10,7 @@ from tests.unit.session.fake_node import FakeDriver, World
 from elea.config.config import Config
 from elea.sample import Sample
 from elea.session.handlers import FifoChannel, RingChannel
-from elea.session.outlet_hot import OVERRUN_COUNT_MAX
+from elea.session.outlet import OVERRUN_COUNT_MAX
 from elea.session.ports import CallbackThread
 from elea.session.session import Session
 

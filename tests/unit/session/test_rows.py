@@ -10,8 +10,8 @@ from elea.answers import DROPPED, QUEUED
 from elea.errors import ClosedError, InvalidValueError, KeyExprError
 from elea.ids import ZenohId
 from elea.session.rows import RowPublisher
-from elea.wire.data.put_hot import Put
-from elea.wire.network.push_hot import Push
+from elea.wire.data.put import Put
+from elea.wire.network.push import Push
 
 
 def pushed(world: World) -> list[Push]:

@@ -18,16 +18,16 @@ from elea.qos import CongestionControl, Locality, Priority, Reliability
 from elea.routing.id_space import ID_MAX
 from elea.sample import Sample
 from elea.session.handlers import Callback, FifoChannel, RingChannel
-from elea.session.outlet_hot import Channel
+from elea.session.outlet import Channel
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
 from elea.session.queries import Ask
 from elea.session.session import Session
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest, InterestMode
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 
 @pytest.fixture

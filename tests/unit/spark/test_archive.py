@@ -24,7 +24,7 @@ from tests.unit.spark.test_stream import crashing, no_crash
 from tests.unit.store.tables.made import position, stored
 
 from elea.errors import ConfigError, ConflictError, InvalidValueError, StoreError
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.spark.archive_source import ArchiveReader, ArchiveSource
 from elea.spark.archiving import Target, archive_local, prepared
 from elea.spark.options import Options

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declare import Declare
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 
 DATA = 0x05
 BLOCK = 0x08

@@ -27,10 +27,10 @@ from elea.transport.handshake import (
     State,
 )
 from elea.transport.negotiation import Offer
-from elea.wire.codec import decode_batch
-from elea.wire.codec_hot import encode_one
+from elea.wire.batches import decode_batch
+from elea.wire.codec import encode_one
 from elea.wire.transport.close import Close, CloseReason
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.frame import Frame
 from elea.wire.transport.init import Init
 from elea.wire.transport.join import Join, NextSn
 from elea.wire.transport.keepalive import KeepAlive

@@ -16,8 +16,8 @@ from elea.secret import Secret
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Offer
-from elea.wire.codec import decode_batch
-from elea.wire.codec_hot import Message, encode_one
+from elea.wire.batches import decode_batch
+from elea.wire.codec import Message, encode_one
 from elea.wire.transport.close import Close, CloseReason
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from elea.limits import DEFAULT_LIMITS
-from elea.transport.lease_hot import Lease
+from elea.transport.lease import Lease
 
 SECOND = 1_000_000_000
 

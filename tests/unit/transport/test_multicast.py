@@ -15,12 +15,12 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.transport.events import JoinDue, MemberJoined, MemberLost
 from elea.transport.multicast import GroupOffer, GroupTransport
 from elea.wire import compression
-from elea.wire.codec import decode_batch, encode_batch
-from elea.wire.codec_hot import NetworkMessage, encode_one
-from elea.wire.network.push_hot import Push
+from elea.wire.batches import decode_batch, encode_batch
+from elea.wire.codec import NetworkMessage, encode_one
+from elea.wire.network.push import Push
 from elea.wire.transport.close import Close, CloseReason
 from elea.wire.transport.fragment import Fragment
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.frame import Frame
 from elea.wire.transport.join import Join, NextSn
 
 SECOND = 1_000_000_000

@@ -10,7 +10,7 @@ import pytest
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.transport import reassembly
 from elea.transport.reassembly import FragmentPool, Reassembly
-from elea.transport.stats_hot import TransportStats
+from elea.transport.stats import TransportStats
 from elea.wire.transport.fragment import Fragment
 
 MASK = 0x7F

@@ -9,7 +9,7 @@ from tests.vectors.loader import load
 
 from elea.limits import DEFAULT_LIMITS
 from elea.transport.scouting import Responder, Scouter
-from elea.wire.codec import decode_scouting, encode_scouting
+from elea.wire.batches import decode_scouting, encode_scouting
 from elea.wire.scouting.hello import Hello
 from elea.wire.scouting.scout import Scout
 

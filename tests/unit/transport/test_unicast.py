@@ -12,13 +12,13 @@ from elea.answers import DROPPED, REFUSED, SENT
 from elea.errors import DecodeError, ProtocolError
 from elea.limits import DEFAULT_LIMITS
 from elea.transport.events import KeepAliveDue, LinkLost, TransportClosed
-from elea.transport.unicast_hot import Phase, Transport
-from elea.wire.buffer_hot import Reader
-from elea.wire.codec import decode_batch, encode_batch
-from elea.wire.codec_hot import encode_one
+from elea.transport.unicast import Phase, Transport
+from elea.wire.batches import decode_batch, encode_batch
+from elea.wire.buffer import Reader
+from elea.wire.codec import encode_one
 from elea.wire.transport.close import Close, CloseReason
 from elea.wire.transport.establishment import QosLink
-from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.frame import Frame
 from elea.wire.transport.keepalive import KeepAlive
 
 SECOND = 1_000_000_000

@@ -8,8 +8,8 @@ import pytest
 from tests.wire_kinds import Part, decode, encode, notes
 
 from elea.errors import DecodeError
-from elea.wire.codec import decode_batch, decode_scouting
-from elea.wire.codec_hot import Message
+from elea.wire.batches import decode_batch, decode_scouting
+from elea.wire.codec import Message
 from elea.wire.dialect import Dialect
 
 Examples = dict[str, tuple[str, Part]]

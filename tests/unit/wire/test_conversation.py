@@ -7,12 +7,12 @@ import pytest
 from elea.errors import DecodeError
 from elea.limits import Limits
 from elea.wire import compression
-from elea.wire.codec import describe_network, encode_batch
-from elea.wire.codec_hot import encode_one
+from elea.wire.batches import describe_network, encode_batch
+from elea.wire.codec import encode_one
 from elea.wire.conversation import Conversation, Direction, Seen
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
-from elea.wire.network.push_hot import Push
+from elea.wire.data.put import Put
+from elea.wire.fields import WireExpr
+from elea.wire.network.push import Push
 from elea.wire.transport.fragment import Fragment
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open

@@ -6,9 +6,9 @@ import hashlib
 
 import pytest
 
-from elea.wire.codec import decode_batch, describe_batch
+from elea.wire.batches import decode_batch, describe_batch
 from elea.wire.describe import encoding_tree, key_tree, octets, resolution_tree
-from elea.wire.fields_hot import WireEncoding, WireExpr
+from elea.wire.fields import WireEncoding, WireExpr
 
 
 def test_octets_are_hex_up_to_512() -> None:

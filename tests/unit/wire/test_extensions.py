@@ -6,7 +6,7 @@ import pytest
 
 from elea.errors import DecodeError
 from elea.limits import Limits
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.extensions import (
     Chain,
     ChainReader,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elea.errors import DecodeError
-from elea.wire.framing_hot import StreamDecoder, frame
+from elea.wire.framing import StreamDecoder, frame
 
 batch_lists = st.lists(st.binary(max_size=300), max_size=8)
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pytest
 
 from elea.errors import DecodeError
-from elea.wire.codec import decode_scouting
-from elea.wire.codec_hot import BatchDecoder, decode_one
+from elea.wire.batches import decode_scouting
+from elea.wire.codec import BatchDecoder, decode_one
 
 BATCH_LEN = 65_535
 PER_OCTET = 8

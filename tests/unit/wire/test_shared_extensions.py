@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from elea.wire.codec import decode_batch, describe_batch, encode_batch
+from elea.wire.batches import decode_batch, describe_batch, encode_batch
 from elea.wire.data.delete import Del
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import WireExpr
-from elea.wire.network.push_hot import Push
+from elea.wire.fields import WireExpr
+from elea.wire.network.push import Push
 from elea.wire.shared_extensions import StackRecord, TimestampStack
 
 STACK = "47 05 07 01 01 01 ff"

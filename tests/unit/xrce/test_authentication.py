@@ -8,8 +8,8 @@ import pytest
 from tests.xrce_session import BROKER, DEVICE, OPEN, Pair, answers, settings, tell
 
 from elea.xrce.closing import CloseReason
-from elea.xrce.declarations_hot import Property
-from elea.xrce.messages_hot import Accept, Close, KeepAlive, Message, Open, Ping
+from elea.xrce.declaration_records import Property
+from elea.xrce.message_records import Accept, Close, KeepAlive, Message, Open, Ping
 from elea.xrce.properties import AUTHENTICATION, SessionProperties
 from elea.xrce.session.acceptor import Acceptor
 from elea.xrce.session.authentication import (

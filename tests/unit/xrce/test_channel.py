@@ -15,10 +15,10 @@ from elea.xrce.channel.conduits import Conduits
 from elea.xrce.channel.receiver import ACK_COUNT, RESTART_NS, ReliableReceiver
 from elea.xrce.channel.rtt import RTO_MAX_NS, RTO_MIN_NS, RoundTrip
 from elea.xrce.channel.serial import Serial
-from elea.xrce.declarations_hot import CommitDecl
-from elea.xrce.encode_hot import encode
+from elea.xrce.declaration_records import CommitDecl
+from elea.xrce.encode import encode
 from elea.xrce.framing import Marked, read_frame
-from elea.xrce.messages_hot import AckNack, Declare, Frag, Ping, Pull, StreamData, Synch
+from elea.xrce.message_records import AckNack, Declare, Frag, Ping, Pull, StreamData, Synch
 
 # Numbers.
 

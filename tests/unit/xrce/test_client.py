@@ -14,7 +14,7 @@ from tests.xrce_world import World, device_settings
 
 from elea.errors import ClosedError, InvalidValueError, LimitError
 from elea.xrce.client import DEVICE_LIMITS, Client, Interest, Received
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     CommitDecl,
     Declaration,
     ForgetSubscriberDecl,
@@ -24,8 +24,8 @@ from elea.xrce.declarations_hot import (
     SelectionDecl,
     SubscriberDecl,
 )
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import (
+from elea.xrce.encode import encode
+from elea.xrce.message_records import (
     Accept,
     BatchedData,
     BatchedDataPayloadPart,

@@ -14,11 +14,11 @@ from elea.limits import (
     XRCE_PROPERTIES_COUNT_MAX,
     XRCE_PROPERTY_LEN_MAX,
 )
-from elea.xrce.buffer_hot import Reader, put_nat
-from elea.xrce.declarations_hot import Property, ResultDecl, SubscriberDecl
-from elea.xrce.decode_hot import read_message
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import BatchedData, Declare, Message, Open, Scout, StreamData, Synch
+from elea.xrce.buffer import Reader, put_nat
+from elea.xrce.declaration_records import Property, ResultDecl, SubscriberDecl
+from elea.xrce.decode import read_message
+from elea.xrce.encode import encode
+from elea.xrce.message_records import BatchedData, Declare, Message, Open, Scout, StreamData, Synch
 
 
 def decode(text: str) -> Message:

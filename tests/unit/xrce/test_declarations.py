@@ -8,8 +8,7 @@ import pytest
 
 from elea.limits import DEFAULT_LIMITS
 from elea.predicate.layout import Layout, parse_layout
-from elea.xrce.declarations import Declarations, Rules
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     BindingDecl,
     CommitDecl,
     Declaration,
@@ -24,6 +23,7 @@ from elea.xrce.declarations_hot import (
     SubscriberDecl,
     SubscriberDeclParamsPart,
 )
+from elea.xrce.declarations import Declarations, Rules
 from elea.xrce.names import Resource
 from elea.xrce.properties import DURABILITY, PARAMETERS, RELIABILITY, texts
 from elea.xrce.qualities import Level

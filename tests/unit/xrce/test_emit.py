@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from elea.errors import DecodeError, InvalidValueError, SchemaError
-from elea.xrce.buffer_hot import Reader
+from elea.xrce.buffer import Reader
 from elea.xrce.dsl.check import check
 from elea.xrce.dsl.emit import emit
 from elea.xrce.dsl.interpret import Interpreter, Note, Value
@@ -50,9 +50,7 @@ def generated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         for name, text in emit(check(source), {}, package="made", source="a test").items():
             (package / name).write_text(text, encoding="utf-8")
             names.append(f"made.{name.removesuffix('.py')}")
-        return importlib.import_module("made.decode_hot"), importlib.import_module(
-            "made.encode_hot"
-        )
+        return importlib.import_module("made.decode"), importlib.import_module("made.encode")
 
     yield build
     for name in ["made", *names]:

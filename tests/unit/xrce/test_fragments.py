@@ -9,10 +9,10 @@ from tests.xrce_session import BROKER, DEVICE, Pair, pair, settings
 
 from elea.errors import InvalidValueError, RemoteProtocolError
 from elea.xrce.channel.serial import Serial
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.fragments import Fragmentable, Reassembly, cut
 from elea.xrce.framing import Marked
-from elea.xrce.messages_hot import Frag, Ping, StreamData, WriteData
+from elea.xrce.message_records import Frag, Ping, StreamData, WriteData
 from elea.xrce.session.session import Delivered
 
 NUMBERS = Serial(14)

@@ -9,7 +9,7 @@ from tests.xrce_session import messages
 from tests.xrce_world import World, device_settings
 
 from elea.xrce.client import DEVICE_LIMITS, Client
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     CommitDecl,
     ForgetSubscriberDecl,
     Property,
@@ -18,10 +18,10 @@ from elea.xrce.declarations_hot import (
     ResultDecl,
     SubscriberDecl,
 )
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     Accept,
     AckNack,
     BatchedData,

@@ -17,7 +17,7 @@ from elea.xrce.framing import (
     read_frame,
     write_marked,
 )
-from elea.xrce.messages_hot import Frag, KeepAlive, Ping, Scout, StreamData, Synch
+from elea.xrce.message_records import Frag, KeepAlive, Ping, Scout, StreamData, Synch
 
 SAMPLE = StreamData(reliable=True, sync=False, sn=300, id=2, payload=b"AAAA")
 FRAG = Frag(sn_base=300, n=3)

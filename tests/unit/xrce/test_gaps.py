@@ -11,7 +11,7 @@ from elea.xrce.channel.conduits import window_of
 from elea.xrce.channel.receiver import AGAIN_COUNT, SPREAD
 from elea.xrce.channel.sender import ReliableSender, Window
 from elea.xrce.channel.serial import Serial
-from elea.xrce.messages_hot import AckNack
+from elea.xrce.message_records import AckNack
 
 AGAIN_NS = RTT_NS * 9 // 8
 

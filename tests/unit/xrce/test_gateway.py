@@ -8,7 +8,7 @@ from tests.xrce_world import World, device_settings
 
 from elea.encoding import Encoding
 from elea.xrce.client import Interest
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     CommitDecl,
     ForgetSubscriberDecl,
     Property,
@@ -17,9 +17,9 @@ from elea.xrce.declarations_hot import (
     SelectionDecl,
     SubscriberDecl,
 )
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.gateway.effects import Joined, Left, Subscribe, Unsubscribe, Unwatch, Watch
-from elea.xrce.messages_hot import Declare, Open, StreamData, WriteData
+from elea.xrce.message_records import Declare, Open, StreamData, WriteData
 from elea.xrce.properties import (
     ENCODING,
     PRIORITY,

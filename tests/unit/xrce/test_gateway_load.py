@@ -6,11 +6,17 @@ import pytest
 from tests.xrce_world import World, device_settings
 
 from elea.xrce.client import DEVICE_LIMITS, Client, PullEnded, Received
-from elea.xrce.declarations_hot import Property
-from elea.xrce.encode_hot import encode
+from elea.xrce.declaration_records import Property
+from elea.xrce.encode import encode
 from elea.xrce.gateway.effects import Left
 from elea.xrce.gateway.flow import PRESS_NS
-from elea.xrce.messages_hot import BatchedData, BatchedDataPayloadPart, Close, Declare, StreamData
+from elea.xrce.message_records import (
+    BatchedData,
+    BatchedDataPayloadPart,
+    Close,
+    Declare,
+    StreamData,
+)
 from elea.xrce.properties import (
     ACCEPTS_BATCHES,
     ACCEPTS_FRAGMENTS,

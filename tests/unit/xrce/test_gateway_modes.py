@@ -6,11 +6,11 @@ import pytest
 from tests.xrce_world import World, device_settings
 
 from elea.xrce.client import PullEnded
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     Property,
 )
 from elea.xrce.gateway.effects import Ask, Subscribe
-from elea.xrce.messages_hot import Pong, StreamData
+from elea.xrce.message_records import Pong, StreamData
 from elea.xrce.properties import (
     DEPTH,
     DURABILITY,

@@ -6,10 +6,10 @@ import pytest
 from tests.xrce_session import messages
 from tests.xrce_world import World
 
-from elea.xrce.declarations_hot import CommitDecl, ResourceDecl, SubscriberDecl
-from elea.xrce.encode_hot import encode
+from elea.xrce.declaration_records import CommitDecl, ResourceDecl, SubscriberDecl
+from elea.xrce.encode import encode
 from elea.xrce.framing import Marked, write_marked
-from elea.xrce.messages_hot import Declare, Open, StreamData, Synch, WriteData
+from elea.xrce.message_records import Declare, Open, StreamData, Synch, WriteData
 
 GROUP = b"udp/239.255.0.1:7447"
 OTHER = b"udp/239.255.0.2:7447"

@@ -9,7 +9,7 @@ from tests.xrce_session import answers, messages, settings
 from tests.xrce_world import World
 
 from elea.xrce.client import Client
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     CommitDecl,
     ForgetResourceDecl,
     Property,
@@ -18,9 +18,9 @@ from elea.xrce.declarations_hot import (
     ResultDecl,
     SubscriberDecl,
 )
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.gateway.effects import Joined, Left
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     Accept,
     AckNack,
     Close,

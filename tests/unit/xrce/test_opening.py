@@ -26,9 +26,9 @@ from tests.xrce_session import (
 from elea.errors import LocalProtocolError
 from elea.limits import DEFAULT_LIMITS
 from elea.xrce.closing import CloseReason
-from elea.xrce.declarations_hot import Property
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Accept, Close, KeepAlive, Message, Open
+from elea.xrce.declaration_records import Property
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Accept, Close, KeepAlive, Message, Open
 from elea.xrce.properties import VENDOR_CODE, SessionProperties
 from elea.xrce.session.acceptor import Accepted, Acceptor
 from elea.xrce.session.initiator import Initiator, Opened, Phase

@@ -6,8 +6,7 @@ import pytest
 from tests.xrce_session import messages
 from tests.xrce_world import World
 
-from elea.xrce.declarations import Action, Named
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     CommitDecl,
     Declaration,
     ForgetResourceDecl,
@@ -16,10 +15,11 @@ from elea.xrce.declarations_hot import (
     ResourceDecl,
     SubscriberDecl,
 )
-from elea.xrce.encode_hot import encode
+from elea.xrce.declarations import Action, Named
+from elea.xrce.encode import encode
 from elea.xrce.framing import Marked, write_marked
 from elea.xrce.gateway.effects import Unwatch, Watch
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     Accept,
     AckNack,
     Close,

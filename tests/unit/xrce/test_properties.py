@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from elea.errors import RemoteProtocolError
-from elea.xrce.buffer_hot import Reader
-from elea.xrce.declarations_hot import Property
-from elea.xrce.decode_hot import read_message
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Open
+from elea.xrce.buffer import Reader
+from elea.xrce.declaration_records import Property
+from elea.xrce.decode import read_message
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Open
 from elea.xrce.packing import pack
 from elea.xrce.properties import VENDOR_CODE, SessionProperties
 

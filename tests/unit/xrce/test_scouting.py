@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.xrce_session import BROKER, messages, settings
 
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Hello, Message, Scout
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Hello, Message, Scout
 from elea.xrce.session.acceptor import Acceptor
 from elea.xrce.session.rates import RateLimit
 from elea.xrce.session.scouting import Role, ScoutAnswerer

@@ -27,8 +27,8 @@ from tests.xrce_session import (
 )
 
 from elea.errors import ClosedError, DecodeError, InvalidValueError
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Close, KeepAlive, Message, Ping, Pong
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Close, KeepAlive, Message, Ping, Pong
 from elea.xrce.properties import SessionProperties
 from elea.xrce.session.initiator import Phase
 from elea.xrce.session.session import TRANSITIONS, Delivered, Ended, Input, Session, State

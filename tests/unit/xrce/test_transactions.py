@@ -9,9 +9,9 @@ from tests.unit.xrce.test_declarations import resource, subscriber
 
 from elea.errors import LimitError
 from elea.limits import DEFAULT_LIMITS
-from elea.xrce.declarations_hot import CommitDecl, Declaration, ResultDecl
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Declare
+from elea.xrce.declaration_records import CommitDecl, Declaration, ResultDecl
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Declare
 from elea.xrce.status import RefusedError, Status
 from elea.xrce.transactions import Incoming, Outgoing
 

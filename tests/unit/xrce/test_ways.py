@@ -11,9 +11,9 @@ from tests.xrce_world import World, device_settings
 
 from elea.errors import InvalidValueError
 from elea.xrce.client import Client, Received
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import Marked, write_marked
-from elea.xrce.messages_hot import Accept, AckNack, Close, KeepAlive, Message, Open, StreamData
+from elea.xrce.message_records import Accept, AckNack, Close, KeepAlive, Message, Open, StreamData
 from elea.xrce.properties import SessionProperties
 from elea.xrce.session.acceptor import Accepted, Acceptor
 from elea.xrce.session.initiator import Initiator, Opened, Phase

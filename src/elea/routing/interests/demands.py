@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.tree_hot import KeyExprTree
+from elea.keyexpr.tree import KeyExprTree
 from elea.limits import Limits
 from elea.records import dataclass
 from elea.routing.face import Face

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
 from elea.routing.face import Face
@@ -17,7 +17,7 @@ from elea.routing.interests.demands import Registered
 from elea.routing.interests.pacing import Pacing
 from elea.routing.interests.upstream import Asked, Upstream, Waiting
 from elea.routing.stats import Drop
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
 from elea.wire.network.interest import (
     OPTION_AGGREGATE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import field
 
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.records import dataclass
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations

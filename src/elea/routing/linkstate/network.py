@@ -17,7 +17,7 @@ from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face
 from elea.routing.linkstate.graph import Graph
-from elea.wire.fields_hot import QOS_DECLARE
+from elea.wire.fields import QOS_DECLARE
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final
 
 from elea.answers import QUEUED
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.tables import OPTIONS, Kind
 from elea.sim.campaign.history import (
@@ -32,12 +32,12 @@ from elea.sim.campaign.history import (
     Vanished,
 )
 from elea.sim.world import SimDriver
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec import NetworkMessage
 from elea.wire.data.error import Err
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.query import Query
 from elea.wire.data.reply import Reply
-from elea.wire.fields_hot import QOS_DECLARE, QOS_REQUEST, WireEncoding, WireExpr
+from elea.wire.fields import QOS_DECLARE, QOS_REQUEST, WireEncoding, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
@@ -45,7 +45,7 @@ from elea.wire.network.declaration.subscriber import DeclareSubscriber, Undeclar
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import OPTION_AGGREGATE, Interest, InterestMode
-from elea.wire.network.push_hot import Push
+from elea.wire.network.push import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.routing.tables import Kind
 from elea.sim.campaign.history import (
     Asked,

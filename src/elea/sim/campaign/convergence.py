@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from elea.answers import SENT
 from elea.ids import WhatAmI
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.node.node import Node
 from elea.routing.core import Routing
 from elea.routing.face import Face
@@ -18,8 +18,8 @@ from elea.routing.regions import ROUTERS
 from elea.routing.tables import ABSENT, Entry, Kind, distance_of, is_complete, merge_info
 from elea.sim.campaign.workload import KEYS, AnyActor
 from elea.sim.world import World
-from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import WireExpr
+from elea.wire.codec import NetworkMessage
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.queryable import DeclareQueryable

@@ -11,7 +11,7 @@ from typing import Final
 
 from elea.answers import SENT
 from elea.config.config import Config
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match import includes, intersects
 from elea.provenance import SampleKind
 from elea.qos import CongestionControl, Locality, Priority, Reliability
 from elea.query import ConsolidationMode, QueryTarget

@@ -104,7 +104,7 @@ def _by_matcher(
     known = tuple(texts)  # in the closure: Spark broadcasts one that is large
 
     def places(column: pa.Array) -> pa.Array:
-        if compiled and not pure.is_compiled("elea.keyexpr.tree_hot"):
+        if compiled and not pure.is_compiled("elea.keyexpr.tree"):
             raise InvalidValueError(
                 "engine", "saw 'compiled', and Elea is not compiled here; use engine='python'"
             )

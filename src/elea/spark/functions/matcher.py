@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from elea.errors import InvalidValueError, KeyExprError, LimitError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.tree_hot import KeyExprTree
+from elea.keyexpr.tree import KeyExprTree
 from elea.limits import DEFAULT_LIMITS
 
 Relation: TypeAlias = Literal["intersects", "includes"]

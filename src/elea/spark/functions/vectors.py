@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from elea.errors import KeyExprError, LimitError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match import includes, intersects
 from elea.keyexpr.template import KeyFormat
 
 FIELDS_TYPE = pa.map_(pa.string(), pa.string())

@@ -8,7 +8,7 @@ from typing import Final
 
 from elea.errors import ConfigError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import includes
+from elea.keyexpr.match import includes
 from elea.ros.formats.keys import parse_key
 from elea.store.log.reader import LogReader
 

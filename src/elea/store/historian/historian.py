@@ -23,7 +23,7 @@ from elea.encoding import Encoding
 from elea.errors import ClosedError, EleaError
 from elea.json5 import Json
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import includes
+from elea.keyexpr.match import includes
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.layout import Layout
 from elea.predicate.plain import plain

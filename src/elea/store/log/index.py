@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from elea.errors import CorruptLogError
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.store.log import block
 from elea.store.log.checksum import crc32
 from elea.store.log.disk import Disk

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea.errors import InvalidValueError
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.store.log.index import NEEDED
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import POSITION, SCHEMA, times

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea.errors import CorruptLogError, OffsetError
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.store.log.disk import Disk
 from elea.store.log.head import Head, read_head
 from elea.store.log.index import NO_BLOCKS, KeyEntry, KeyIndex, entries, key_blocks

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from elea.errors import ClosedError
 from elea.ids import EntityGlobalId
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.provenance import SampleKind
 from elea.query import ConsolidationMode, QueryTarget
 from elea.sample import Reply, Sample

@@ -24,7 +24,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.provenance import SampleKind
 from elea.sample import Sample
 from elea.session.batches import ArrowBatches
-from elea.session.columns_hot import Haste
+from elea.session.columns import Haste
 from elea.session.handlers import Callback, Handler
 from elea.session.session import Session
 from elea.session.subscriber import Subscriber

@@ -23,7 +23,7 @@ from typing import Final, Protocol
 from elea.encoding import Encoding
 from elea.errors import ClosedError, EleaError, InvalidValueError
 from elea.json5 import Json
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.provenance import SampleKind
 from elea.sample import Sample
 from elea.session.query import Query

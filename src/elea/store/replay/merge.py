@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind, joined, times
 from elea.store.replay.moment import Span

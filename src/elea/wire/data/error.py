@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import add_extensions, encoding_tree, octets
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Known, Tree, flags_of
-from elea.wire.fields_hot import WireEncoding, read_encoding, write_encoding
+from elea.wire.fields import WireEncoding, read_encoding, write_encoding
 from elea.wire.shared_extensions import SOURCE_INFO, SourceRef, add_source_info, read_source_info
 
 ID: Final = 0x05

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import CONSOLIDATION_NAMES, add_extensions, encoding_tree, octets
 from elea.wire.extensions import (
     Chain,
@@ -29,7 +29,7 @@ from elea.wire.extensions import (
     Value,
     flags_of,
 )
-from elea.wire.fields_hot import WireEncoding, read_encoding, write_encoding
+from elea.wire.fields import WireEncoding, read_encoding, write_encoding
 from elea.wire.shared_extensions import (
     SOURCE_INFO,
     SourceRef,

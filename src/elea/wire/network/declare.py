@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import add_extensions
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Tree, flags_of
-from elea.wire.fields_hot import QOS_DEFAULT, Stamp
+from elea.wire.fields import QOS_DEFAULT, Stamp
 from elea.wire.network.declaration import codec as declaration
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.shared_extensions import (

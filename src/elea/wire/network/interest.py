@@ -22,10 +22,10 @@ from enum import IntEnum
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import add_extensions, key_tree
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Tree, flags_of
-from elea.wire.fields_hot import QOS_DEFAULT, Stamp, WireExpr, key_flags, read_key, write_key
+from elea.wire.fields import QOS_DEFAULT, Stamp, WireExpr, key_flags, read_key, write_key
 from elea.wire.shared_extensions import (
     NODE_ID,
     QOS,

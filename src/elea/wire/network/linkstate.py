@@ -35,7 +35,7 @@ from typing import Final
 from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer, check_zid
+from elea.wire.buffer import Reader, Writer, check_zid
 from elea.wire.extensions import Tree
 from elea.wire.locators import read_locators, write_locators
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import add_extensions, octets
 from elea.wire.extensions import (
     ENC_MASK,
@@ -36,7 +36,7 @@ from elea.wire.extensions import (
     read_value,
     write_value,
 )
-from elea.wire.fields_hot import QOS_DEFAULT, Stamp
+from elea.wire.fields import QOS_DEFAULT, Stamp
 from elea.wire.network import linkstate
 from elea.wire.network.linkstate import LinkStateList
 from elea.wire.shared_extensions import (

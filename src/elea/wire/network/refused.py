@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from elea.wire.fields_hot import QOS_DECLARE
+from elea.wire.fields import QOS_DECLARE
 from elea.wire.network.oam import Oam
 
 ID_REFUSED: Final = 0x0E1A

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.data import query as query_message
 from elea.wire.data.query import Query
 from elea.wire.describe import add_extensions, key_tree
@@ -36,7 +36,7 @@ from elea.wire.extensions import (
     Value,
     flags_of,
 )
-from elea.wire.fields_hot import QOS_DEFAULT, Stamp, WireExpr, key_flags, read_key, write_key
+from elea.wire.fields import QOS_DEFAULT, Stamp, WireExpr, key_flags, read_key, write_key
 from elea.wire.shared_extensions import (
     NODE_ID,
     QOS,

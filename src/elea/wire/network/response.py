@@ -21,14 +21,14 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.data import error, reply
 from elea.wire.data.error import Err
 from elea.wire.data.reply import Reply
 from elea.wire.describe import add_extensions, key_tree
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Known, Tree, flags_of
-from elea.wire.fields_hot import QOS_DEFAULT, Stamp, WireExpr, key_flags, read_key, write_key
+from elea.wire.fields import QOS_DEFAULT, Stamp, WireExpr, key_flags, read_key, write_key
 from elea.wire.shared_extensions import (
     QOS,
     TIMESTAMP,

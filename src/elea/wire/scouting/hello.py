@@ -21,10 +21,10 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import ROLE_NAMES, add_extensions
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Tree, flags_of
-from elea.wire.fields_hot import read_role, read_zid
+from elea.wire.fields import read_role, read_zid
 from elea.wire.locators import read_locators, write_locators
 from elea.wire.transport.init import VERSION
 

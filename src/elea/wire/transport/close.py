@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import add_extensions
 from elea.wire.extensions import Chain, ExtensionTable, Extras, Tree, flags_of, no_extensions
 

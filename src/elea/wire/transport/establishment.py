@@ -10,7 +10,7 @@ from typing import Final
 
 from elea.errors import DecodeError
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import octets, unknown_tree
 from elea.wire.extensions import (
     ENC_MASK,

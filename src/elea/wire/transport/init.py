@@ -26,7 +26,7 @@ from typing import Final
 
 from elea.limits import REGION_NAME_LEN_MAX
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import ROLE_NAMES, add_extensions, octets, resolution_tree
 from elea.wire.extensions import (
     Chain,
@@ -40,7 +40,7 @@ from elea.wire.extensions import (
     encode_chain,
     flags_of,
 )
-from elea.wire.fields_hot import read_role, read_zid
+from elea.wire.fields import read_role, read_zid
 from elea.wire.shared_extensions import describe_value
 from elea.wire.transport.establishment import (
     QOS_LINK,

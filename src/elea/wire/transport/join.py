@@ -29,7 +29,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import ROLE_NAMES, add_extensions, resolution_tree
 from elea.wire.extensions import (
     Chain,
@@ -41,7 +41,7 @@ from elea.wire.extensions import (
     Value,
     flags_of,
 )
-from elea.wire.fields_hot import read_role, read_zid
+from elea.wire.fields import read_role, read_zid
 from elea.wire.shared_extensions import describe_octets, describe_value
 from elea.wire.transport.init import RESOLUTION_DEFAULT, VERSION, resolution_meaning
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import add_extensions, octets
 from elea.wire.extensions import (
     ENC_NAMES,
@@ -32,7 +32,7 @@ from elea.wire.extensions import (
     read_value,
     write_value,
 )
-from elea.wire.fields_hot import PRIORITY_DEFAULT
+from elea.wire.fields import PRIORITY_DEFAULT
 from elea.wire.shared_extensions import PRIORITY
 
 ID: Final = 0x00

@@ -19,9 +19,9 @@ from elea.xrce.channel.sender import SYNCH_MAX_NS, ReliableSender, Window
 from elea.xrce.channel.serial import BITS_DEFAULT, Serial
 from elea.xrce.channel.zero import digest
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import Marked, conduit_marker
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     AckNack,
     BatchedData,
     Declare,

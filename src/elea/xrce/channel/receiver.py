@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from elea.xrce.channel.rtt import RoundTrip
 from elea.xrce.channel.serial import Serial
-from elea.xrce.messages_hot import AckNack, Synch
+from elea.xrce.message_records import AckNack, Synch
 
 ACK_COUNT: Final = 64  # messages that may wait for one acknowledgement
 ACK_NS: Final = 100_000_000

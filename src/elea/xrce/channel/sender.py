@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from elea.xrce.channel.rtt import RoundTrip
 from elea.xrce.channel.serial import Serial
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import AckNack, Synch
+from elea.xrce.encode import encode
+from elea.xrce.message_records import AckNack, Synch
 
 SYNCH_MAX_NS: Final = 1_000_000_000
 _NOTHING: Final[list[bytes]] = []  # shared by all that say nothing, and never changed

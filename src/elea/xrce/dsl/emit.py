@@ -48,7 +48,7 @@ def emit(
 ) -> dict[str, str]:
     """File name to Python text: the classes by family, then what reads and writes them."""
     plan = Plan(schema)
-    homes = dict.fromkeys(_BUFFER, "elea.xrce.buffer_hot")
+    homes = dict.fromkeys(_BUFFER, "elea.xrce.buffer")
     for module in plan.modules:
         home = f"{package}.{module.name}"
         homes |= {one.name: home for one in module.classes}
@@ -152,8 +152,8 @@ def _codec(plan: Plan, bounds: Mapping[str, str]) -> dict[str, tuple[str, list[s
         ["out = bytearray()", f"write_{root}(out, {root})", "return bytes(out)"],
     )
     return {
-        "decode_hot": ("Octets to records.", decode),
-        "encode_hot": ("Records to octets.", encode),
+        "decode": ("Octets to records.", decode),
+        "encode": ("Records to octets.", encode),
     }
 
 

@@ -182,7 +182,7 @@ class Plan:
         assert isinstance(header, model.Header)
         assert isinstance(case, model.Case)
         family = Family(name, record.members[0].name, header, [])
-        own = Module(f"{snake(name)}s_hot", family)
+        own = Module(f"{snake(name)}_records", family)
         kinds = self.schema.resolve(header.value)
         assert isinstance(kinds, model.Enumeration)
         own.enumerations.append(kinds)
@@ -224,7 +224,7 @@ class Plan:
                 yield one.name, found
 
     def _new_module(self, name: str, family: Family | None) -> Module:
-        module = Module(f"{snake(name)}s_hot", family)
+        module = Module(f"{snake(name)}_records", family)
         self.modules.append(module)
         return module
 

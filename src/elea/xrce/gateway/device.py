@@ -10,8 +10,7 @@ from typing import Final, TypeAlias
 from elea.encoding import Encoding
 from elea.errors import InvalidValueError, LimitError
 from elea.limits import Limits
-from elea.xrce.declarations import Action, Changes, Declarations, Named, Publisher, Rules
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     PUSH_MODE_ID,
     Declaration,
     ForgetSubscriberDecl,
@@ -20,10 +19,11 @@ from elea.xrce.declarations_hot import (
     SelectionDecl,
     SubscriberDecl,
 )
+from elea.xrce.declarations import Action, Changes, Declarations, Named, Publisher, Rules
 from elea.xrce.gateway.effects import Losses
 from elea.xrce.gateway.outlet import Outlet
 from elea.xrce.gateway.subscription import Subscription
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     BatchedData,
     BatchedDataPayloadPart,
     StreamData,

@@ -12,15 +12,15 @@ from typing import Final
 
 from elea.errors import RemoteProtocolError
 from elea.xrce.closing import CloseReason, violation
+from elea.xrce.declaration_records import PUSH_MODE_ID
 from elea.xrce.declarations import Action, Named
-from elea.xrce.declarations_hot import PUSH_MODE_ID
 from elea.xrce.gateway.device import Device, Query, Rest, Written
 from elea.xrce.gateway.effects import Ask, Effect, Put
 from elea.xrce.gateway.interest import Owner
 from elea.xrce.gateway.rest import AtRest
 from elea.xrce.gateway.settings import GatewayCounters, GatewaySettings
 from elea.xrce.gateway.subscription import Subscription
-from elea.xrce.messages_hot import Pull
+from elea.xrce.message_records import Pull
 from elea.xrce.names import Resource
 from elea.xrce.properties import EMPTY_IS_DELETE
 from elea.xrce.qualities import Level, is_read_only

@@ -17,6 +17,11 @@ from elea.errors import ClosedError, RemoteProtocolError
 from elea.predicate.layout import Layout
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.closing import CloseReason, violation
+from elea.xrce.declaration_records import (
+    CommitDecl,
+    ResourceDecl,
+    ResultDecl,
+)
 from elea.xrce.declarations import (
     Action,
     Changes,
@@ -25,11 +30,6 @@ from elea.xrce.declarations import (
     Publisher,
     Rules,
     Subscriber,
-)
-from elea.xrce.declarations_hot import (
-    CommitDecl,
-    ResourceDecl,
-    ResultDecl,
 )
 from elea.xrce.framing import Marked
 from elea.xrce.gateway.device import Device, with_id
@@ -51,7 +51,7 @@ from elea.xrce.gateway.outlet import Outlet
 from elea.xrce.gateway.rest import AtRest
 from elea.xrce.gateway.settings import GatewayCounters, GatewaySettings
 from elea.xrce.gateway.subscription import Subscription
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     BatchedData,
     Declare,
     Frag,

@@ -16,10 +16,10 @@ from elea.xrce.batches import Batch
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.declarations_hot import Declaration
-from elea.xrce.encode_hot import encode
+from elea.xrce.declaration_records import Declaration
+from elea.xrce.encode import encode
 from elea.xrce.fragments import slices
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     Declare,
     Frag,
     StreamData,

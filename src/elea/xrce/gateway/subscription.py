@@ -10,13 +10,13 @@ from typing import Final
 from elea.encoding import Encoding
 from elea.limits import Limits
 from elea.predicate.layout import Layout
-from elea.xrce.declarations import Named, Subscriber
-from elea.xrce.declarations_hot import (
+from elea.xrce.declaration_records import (
     PERIODIC_PULL_MODE_ID,
     PERIODIC_PUSH_MODE_ID,
     PULL_MODE_ID,
     PUSH_MODE_ID,
 )
+from elea.xrce.declarations import Named, Subscriber
 from elea.xrce.qualities import Level, Qualities
 from elea.xrce.samples.sample import Sample
 from elea.xrce.samples.schedule import Schedule

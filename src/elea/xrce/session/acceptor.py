@@ -16,9 +16,9 @@ from typing import Final, Generic, TypeVar
 from elea.errors import ClosedError, ProtocolError, RemoteProtocolError
 from elea.xrce.channel.conduits import NUMBERED, Numbered
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import Marked, read_frame
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     Close,
     Frag,
     KeepAlive,

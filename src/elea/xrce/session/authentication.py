@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Callable
 from typing import Final
 
-from elea.xrce.messages_hot import Open
+from elea.xrce.message_records import Open
 from elea.xrce.properties import nat
 
 KIND_PSK: Final = 1

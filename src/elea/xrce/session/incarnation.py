@@ -14,9 +14,9 @@ from enum import Enum, auto
 from typing import Final
 
 from elea.xrce.channel.conduits import IncomingConduit, Numbered, is_reliable
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import Marked
-from elea.xrce.messages_hot import (
+from elea.xrce.message_records import (
     BatchedData,
     Declare,
     Pull,

@@ -14,9 +14,9 @@ from typing import Final, TypeAlias
 
 from elea.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from elea.xrce.closing import CloseReason
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.framing import Marked, read_frame
-from elea.xrce.messages_hot import Accept, Close, KeepAlive, Open
+from elea.xrce.message_records import Accept, Close, KeepAlive, Open
 from elea.xrce.properties import SessionProperties
 from elea.xrce.session.session import Delivered, Ended, Session, State
 from elea.xrce.session.settings import (

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from elea.limits import Limits
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Open
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Open
 from elea.xrce.properties import AUTHENTICATION, SessionProperties, first_of_each
 from elea.xrce.session.settings import PID_LEN_MAX, VERSION, lease_ns_of
 

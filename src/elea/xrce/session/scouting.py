@@ -7,8 +7,8 @@ from enum import IntFlag
 from typing import Final
 
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Hello, Scout
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Hello, Scout
 from elea.xrce.session.rates import RateLimit
 
 # What a peer writes to all of its connections reaches us, too: how peers name that group (10.3).

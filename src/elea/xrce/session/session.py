@@ -17,10 +17,10 @@ from elea.xrce.channel.conduits import NUMBERED, Conduits, Numbered, window_of
 from elea.xrce.channel.receiver import MASK_BITS
 from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason
-from elea.xrce.encode_hot import encode
+from elea.xrce.encode import encode
 from elea.xrce.fragments import Reassembly
 from elea.xrce.framing import Marked
-from elea.xrce.messages_hot import Close, Frag, KeepAlive, Ping, Pong, Synch
+from elea.xrce.message_records import Close, Frag, KeepAlive, Ping, Pong, Synch
 from elea.xrce.packing import pack
 from elea.xrce.properties import SessionProperties
 from elea.xrce.session.incarnation import Arrival, Doubt, Verdict

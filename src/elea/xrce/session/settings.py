@@ -10,9 +10,9 @@ from typing import Final
 from elea.errors import InvalidValueError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.declarations_hot import Property
-from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Accept, Open
+from elea.xrce.declaration_records import Property
+from elea.xrce.encode import encode
+from elea.xrce.message_records import Accept, Open
 from elea.xrce.properties import SessionProperties, fitting, nat
 
 SECOND_NS: Final = 1_000_000_000

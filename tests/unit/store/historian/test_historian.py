@@ -28,7 +28,7 @@ from tests.unit.store.historian.rig import (
 from tests.unit.store.log.rows import rows
 
 import elea
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match import intersects
 from elea.limits import Limits
 from elea.sample import Sample
 from elea.store.historian.source import LogSource

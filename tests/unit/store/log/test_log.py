@@ -570,7 +570,7 @@ def test_a_manifest_is_there_twice(tmp_path: Path) -> None:
 
 def test_the_schema_is_that_of_arrow_deliveries() -> None:
     from elea.session.arrow import record_batch
-    from elea.session.columns_hot import Columns
+    from elea.session.columns import Columns
 
     assert record_batch(Columns()).schema == SCHEMA
 

@@ -17,7 +17,7 @@ from elea.store.recorder.rows import Row, batch_of, drop_row, gap_row
 from elea.store.recorder.spans import Spans, unwrapped
 from elea.store.recorder.windows import Gap, Identity, Taken, Windows
 from elea.timestamp import NTP64, Timestamp
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 
 WRAP = 1 << 32
 

@@ -7,7 +7,7 @@ from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_exampl
 
 from elea.wire.data.delete import Del
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import Stamp
+from elea.wire.fields import Stamp
 from elea.wire.shared_extensions import SourceRef
 
 AA = b"\xaa"

@@ -7,7 +7,7 @@ from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_exampl
 
 from elea.wire.data.error import Err
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import WireEncoding
+from elea.wire.fields import WireEncoding
 from elea.wire.shared_extensions import SourceRef
 
 AA = b"\xaa"

@@ -8,7 +8,7 @@ from tests.wire_kinds import decode, encode
 
 from elea.wire.data.query import Query, QueryBody, consolidation_name
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import WireEncoding
+from elea.wire.fields import WireEncoding
 from elea.wire.shared_extensions import SourceRef
 from elea.wire.shm import ShmDescriptor
 

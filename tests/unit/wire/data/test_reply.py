@@ -6,7 +6,7 @@ import pytest
 from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_example, check_refused
 
 from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put import Put
 from elea.wire.data.reply import Reply, describe
 from elea.wire.extensions import Extension, Extras
 

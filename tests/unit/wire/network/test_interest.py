@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_example, check_refused
 
-from elea.wire.codec import decode_batch
+from elea.wire.batches import decode_batch
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import Stamp, WireExpr
+from elea.wire.fields import Stamp, WireExpr
 from elea.wire.network.interest import Interest, InterestMode, describe
 
 CURRENT, FUTURE = InterestMode.CURRENT, InterestMode.FUTURE

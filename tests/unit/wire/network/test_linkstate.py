@@ -6,7 +6,7 @@ import pytest
 
 from elea.errors import DecodeError
 from elea.limits import Limits
-from elea.wire.buffer_hot import Reader
+from elea.wire.buffer import Reader
 from elea.wire.network.linkstate import LinkState, LinkStateList, decode, describe, to_bytes
 
 EXAMPLES = {

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_example, check_refused
 
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import Stamp
+from elea.wire.fields import Stamp
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import Oam, describe
 

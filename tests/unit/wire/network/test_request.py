@@ -7,7 +7,7 @@ from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_exampl
 
 from elea.wire.data.query import Query
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import Stamp, WireExpr
+from elea.wire.fields import Stamp, WireExpr
 from elea.wire.network.request import Request, describe
 from elea.wire.shared_extensions import StackRecord, TimestampStack
 

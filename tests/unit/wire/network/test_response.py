@@ -9,7 +9,7 @@ from elea.wire.data.delete import Del
 from elea.wire.data.error import Err
 from elea.wire.data.reply import Reply
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import Stamp, WireExpr
+from elea.wire.fields import Stamp, WireExpr
 from elea.wire.network.response import Response
 from elea.wire.shared_extensions import EntityRef, StackRecord, TimestampStack
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_example, check_refused
 
-from elea.wire.codec import decode_scouting
+from elea.wire.batches import decode_scouting
 from elea.wire.extensions import Extension, Extras
 from elea.wire.scouting.hello import Hello
 

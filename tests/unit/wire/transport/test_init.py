@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_example, check_refused
 
-from elea.wire.codec import decode_batch, encode_batch
-from elea.wire.codec_hot import BatchDecoder
+from elea.wire.batches import decode_batch, encode_batch
+from elea.wire.codec import BatchDecoder
 from elea.wire.extensions import Extension, Extras
 from elea.wire.transport.establishment import PublicKey, QosLink, ShmProbe
 from elea.wire.transport.init import Init, describe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.extensions import Tree
 from elea.wire.network.declaration import final, keyexpr, queryable, subscriber, token
 from elea.wire.network.declaration.final import DeclareFinal

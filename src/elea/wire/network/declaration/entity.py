@@ -16,10 +16,10 @@
 
 from __future__ import annotations
 
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import add_extensions, key_tree
 from elea.wire.extensions import Chain, ExtensionTable, Extras, Tree, flags_of
-from elea.wire.fields_hot import WireExpr, key_flags, read_key, write_key
+from elea.wire.fields import WireExpr, key_flags, read_key, write_key
 
 
 def write(

@@ -22,10 +22,10 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import add_extensions, key_tree
 from elea.wire.extensions import Chain, ExtensionTable, Extras, Tree, flags_of, no_extensions
-from elea.wire.fields_hot import FLAG_N, WireExpr, read_key, write_key
+from elea.wire.fields import FLAG_N, WireExpr, read_key, write_key
 
 ID_DECLARE: Final = 0x00
 ID_UNDECLARE: Final = 0x01

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Known, Tree, Value
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration import entity, undeclaration
 from elea.wire.network.declaration.wire_expr import WIRE_EXPR
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from elea.records import dataclass
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.extensions import Chain, ExtensionTable, Extras, Tree, no_extensions
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration import entity, undeclaration
 from elea.wire.network.declaration.wire_expr import WIRE_EXPR
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import add_extensions
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Tree, flags_of
-from elea.wire.fields_hot import FLAG_Z, WireExpr
+from elea.wire.fields import FLAG_Z, WireExpr
 from elea.wire.network.declaration.wire_expr import WIRE_EXPR, add_wire_expr, read_wire_expr
 
 _RESERVED: Final = 0x60

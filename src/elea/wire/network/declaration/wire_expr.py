@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from elea.wire.buffer_hot import Reader, Writer
+from elea.wire.buffer import Reader, Writer
 from elea.wire.describe import key_tree
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Chain, ChainReader, Known, Tree, Value
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 
 _FLAG_SUFFIX: Final = 0x01
 _FLAG_SENDER: Final = 0x02

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_example, check_refused
 
-from elea.wire.codec import decode_batch, describe_batch
+from elea.wire.batches import decode_batch, describe_batch
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
 
 KEY = WireExpr(2)

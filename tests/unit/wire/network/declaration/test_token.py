@@ -6,7 +6,7 @@ import pytest
 from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_example, check_refused
 
 from elea.wire.extensions import Extension, Extras
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 
 EXAMPLES: Examples = {

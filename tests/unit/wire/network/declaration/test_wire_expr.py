@@ -6,9 +6,9 @@ import pytest
 from tests.unit.wire.helpers import Examples, Refusals, check_cuts, check_example, check_refused
 
 from elea.errors import DecodeError
-from elea.wire.codec import decode_batch, describe_batch
+from elea.wire.batches import decode_batch, describe_batch
 from elea.wire.dialect import Dialect
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields import WireExpr
 from elea.wire.network.declaration.token import UndeclareToken
 from elea.wire.network.declare import Declare
 
