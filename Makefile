@@ -7,7 +7,7 @@ INSTALLED := .venv/.installed
 # JOBS processes run tests; each waits for sockets now and then, so more than there are cores.
 # Arguments passed on: make test PYTEST_ARGS="-k keyexpr", make run RUN_ARGS="--duration 20".
 PYTEST_ARGS ?=
-JOBS ?= 4
+JOBS ?= 6
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
 CHAOS_ARGS ?=
