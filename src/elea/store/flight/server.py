@@ -280,8 +280,8 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
                 since_ns = stream.waits_since_ns
                 if since_ns is None or time.monotonic_ns() - since_ns < stall_ns:
                     continue
-                stream.waits_since_ns = None
                 if stream.peer is not None and cut(self.port, stream.peer):
+                    stream.waits_since_ns = None
                     self._counts.add(stalled=1)
 
 

@@ -21,6 +21,7 @@ from tests.unit.store.log.rows import numbers_of, stamp
 
 from elea.errors import ConfigError, StoreError
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.store.flight import server
 from elea.store.flight.connections import cut, peer_of
 from elea.store.flight.door import Door
 from elea.store.flight.settings import FlightSettings
@@ -283,6 +284,25 @@ def test_a_reader_that_stands_still_is_let_go(tmp_path: Path) -> None:
         assert eventually(lambda: door.counts.stalled == 1)
         with pytest.raises(pa.ArrowException):
             stream.read_all()
+
+
+def test_a_reader_whose_connection_could_not_be_cut_at_once_kept_its_place_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+
+    def cut_later(port: int, peer: tuple[str, int] | None = None) -> int:
+        tries.append(port)
+        return cut(port, peer) if len(tries) > 1 else 0
+
+    monkeypatch.setattr(server, "cut", cut_later)
+    limits = replace(DEFAULT_LIMITS, flight_stall_ns=200_000_000)
+    with long_log(tmp_path) as made, opened(made, limits) as door, client_of(door) as client:
+        ticket = Ticket(log="fleet", shard=0, first=0, end=8_000).encode()
+        stream = client.do_get(flight.Ticket(ticket))
+        next(stream)
+        assert eventually(lambda: door.counts.stalled == 1)
+        assert eventually(lambda: door.counts.open == 0)
 
 
 def test_a_reader_that_stands_still_does_not_keep_a_door_from_closing(tmp_path: Path) -> None:
