@@ -224,7 +224,15 @@ def test_up_ran_for_ever_when_its_output_was_closed(tmp_path: Path) -> None:
             process.kill()
 
 
-@pytest.mark.parametrize("wrong", [["none.json5"], ["router.json5", "--pipeline", "none.yaml"]])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["none.json5"],
+        ["-c", "none.json5"],  # as of every verb; it was not known
+        ["router.json5", "--pipeline", "none.yaml"],
+        ["--config", "router.json5", "--pipeline", "none.yaml"],
+    ],
+)
 def test_up_names_the_file_that_is_missing(
     tmp_path: Path,
     wrong: list[str],
