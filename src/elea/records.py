@@ -6,12 +6,12 @@ comparison, order, hash, text and `fields` when they are first asked for. The st
 of them but `__init__`, and to a type checker it is the standard one.
 
 What this does not know (inheritance, rare options, a `__setattr__` or state of one's own) is left
-to the standard one.
+to the standard one, which is imported when it is first needed: it brings `inspect` and a parser.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +28,41 @@ _LEFT: Final = frozenset(  # a class that has one of these itself is left to the
     | {"__setattr__", "__delattr__", "__getstate__", "__setstate__"}
     | {"__slots__", "__match_args__", "__signature__"}
 )
+_OPERATORS: Final = {"__eq__": "==", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
+_HAS_REPLACE: Final = sys.version_info[:2] >= (3, 13)  # copy.replace
+_MISSING: Final = object()
+_SET_BY: Final = frozenset({"default", "default_factory", "repr", "hash", "compare"})
 _OPTIONS: Final = frozenset({"slots", "frozen", "eq", "kw_only", "order", "init", "repr"})
+
+
+class _Field:
+    """What `field` was called with."""
+
+    __slots__ = ("options",)
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.options = options
+
+
+def _is_field(value: object) -> bool:
+    kind = type(value)
+    return kind is _Field or (kind.__module__ == "dataclasses" and kind.__name__ == "Field")
+
+
+def _option(value: object, name: str) -> object:
+    """What a field was given; None: nothing."""
+    given = value.options.get(name) if isinstance(value, _Field) else getattr(value, name)
+    return given if isinstance(given, bool) else None
+
+
+def _standard_fields(values: Mapping[str, object]) -> dict[str, Any]:
+    """Return values of a class with fields as the standard decorator knows them."""
+    import dataclasses
+
+    return {
+        name: dataclasses.field(**value.options) if isinstance(value, _Field) else value
+        for name, value in values.items()
+    }
 
 
 class _Late:
@@ -77,7 +111,9 @@ def _make(cls: type, options: Mapping[str, bool]) -> type:
 
     def standard(**others: bool) -> dict[str, Any]:
         """What the standard decorator makes of a twin of the class."""
-        twin = type(cls)(cls.__name__, cls.__bases__, dict(before))
+        import dataclasses
+
+        twin = type(cls)(cls.__name__, cls.__bases__, _standard_fields(before))
         twin.__qualname__ = cls.__qualname__
         twin.__doc__ = cls.__doc__ or cls.__name__  # else it would be the signature, which is slow
         decorate: Any = dataclasses.dataclass(**{**options, **others})
@@ -93,9 +129,25 @@ def _make(cls: type, options: Mapping[str, bool]) -> type:
                     setattr(new, name, found[name])
         return new
 
+    # A field may be left out of them.
+    compares_all = all(
+        not _is_field(value) or (_option(value, "compare") is _option(value, "hash") is None)
+        for value in before.values()
+        if not _is_field(value) or isinstance(value, _Field)
+    )
+
     def late(name: str) -> Callable[..., Any]:
-        """A method that has the class completed, and its own successor called."""
-        return lambda self, *args: complete().__dict__[name](self, *args)
+        """A method that makes its own successor, and calls it."""
+
+        def method(self: object, *args: object) -> object:
+            if compares_all and name in (*_OPERATORS, "__hash__"):
+                new = made[0]
+                setattr(new, name, _compiled_comparison(new, name, names))
+            else:
+                new = complete()
+            return new.__dict__[name](self, *args)
+
+        return method
 
     setter = None
     if options.get("init", True) and "__init__" not in before:
@@ -112,14 +164,40 @@ def _make(cls: type, options: Mapping[str, bool]) -> type:
             namespace["__hash__"] = late("__hash__") if frozen else None
     if options.get("order", False):
         namespace.update({name: late(name) for name in _ORDER})
-    if hasattr(dataclasses, "_replace"):  # copy.replace, of newer Pythons
-        namespace["__replace__"] = lambda self, /, **changes: dataclasses.replace(self, **changes)
+    if _HAS_REPLACE:
+        namespace["__replace__"] = lambda self, /, **changes: replace(self, **changes)
     new = type(cls)(cls.__name__, cls.__bases__, namespace)
     new.__qualname__ = cls.__qualname__
     made.append(new)
     if setter is not None:
         _SETTERS[new] = setter
     return new
+
+
+def _compiled_comparison(cls: type, name: str, names: Sequence[str]) -> Callable[..., Any]:
+    """Return a comparison or the hash that the standard decorator would make."""
+    mine, others = (
+        f"({''.join(f'{one}.{field}, ' for field in names)})" for one in ("self", "other")
+    )
+    if name == "__hash__":
+        text = f"def __hash__(self):\n return hash({mine})\n"
+    else:
+        text = (
+            f"def {name}(self, other):\n"
+            f" if other.__class__ is self.__class__:\n"
+            f"  return {mine} {_OPERATORS[name]} {others}\n"
+            f" return NotImplemented\n"
+        )
+    return _executed(cls, name, text, {})
+
+
+def _executed(cls: type, name: str, text: str, namespace: dict[str, Any]) -> Callable[..., Any]:
+    """Return the method of a class that a text defines."""
+    exec(text, namespace)  # noqa: S102  # of names alone, as the standard one
+    made: Callable[..., Any] = namespace[name]
+    made.__qualname__ = f"{cls.__qualname__}.{name}"
+    made.__module__ = cls.__module__
+    return made
 
 
 def _late_initialiser(
@@ -160,58 +238,76 @@ class _Setter:
 
     Args:
         positional: The fields that may be given by position.
-        defaults: The fields in order, with their defaults; `MISSING`: there is none.
+        defaults: The fields in order, with their defaults; `_MISSING`: there is none.
+        factories: What makes the defaults of some of them, for each value anew.
         is_frozen: Whether fields cannot be set.
         has_post: Whether the class has a `__post_init__`.
     """
 
-    __slots__ = ("_defaults", "_has_post", "_is_frozen", "_positional")
+    __slots__ = ("_defaults", "_factories", "_has_post", "_is_frozen", "_positional")
 
     def __init__(
         self,
         positional: tuple[str, ...],
         defaults: dict[str, object],
+        factories: dict[str, Callable[[], object]],
         *,
         is_frozen: bool,
         has_post: bool,
     ) -> None:
         self._positional = positional
         self._defaults = defaults
+        self._factories = factories
         self._is_frozen = is_frozen
         self._has_post = has_post
 
     @classmethod
     def of(cls, kind: type, names: Sequence[str], *, frozen: bool, kw_only: bool) -> _Setter | None:
         """Return the setter of a class; None if its fields are more than names and defaults."""
-        missing = dataclasses.MISSING
-        defaults = {name: kind.__dict__.get(name, missing) for name in names}
+        defaults = {name: kind.__dict__.get(name, _MISSING) for name in names}
+        factories: dict[str, Callable[[], object]] = {}
         has_default = False
-        for value in defaults.values():
-            if isinstance(value, dataclasses.Field) or type(value).__hash__ is None:
+        for name in names:
+            value = defaults[name]
+            if isinstance(value, _Field) and value.options.keys() <= _SET_BY:
+                if "default_factory" in value.options:
+                    factories[name] = value.options["default_factory"]
+                value = defaults[name] = value.options.get("default", _MISSING)
+            if _is_field(value) or type(value).__hash__ is None:
                 return None
-            if has_default and value is missing and not kw_only:
+            if value is not _MISSING or name in factories:
+                has_default = True
+            elif has_default and not kw_only:
                 return None  # an error, which the standard one tells
-            has_default = has_default or value is not missing
         positional = () if kw_only else tuple(defaults)
         has_post = "__post_init__" in kind.__dict__
-        return cls(positional, defaults, is_frozen=frozen, has_post=has_post)
+        return cls(positional, defaults, factories, is_frozen=frozen, has_post=has_post)
 
     def compiled(self, kind: type) -> Callable[..., None]:
         """Return the `__init__` that the standard decorator would make, in a third of its time."""
-        parameters = [
-            name if default is dataclasses.MISSING else f"{name}=_defaults[{name!r}]"
+        given = {
+            name: f"{name}=_elea_missing" if name in self._factories else f"{name}=_elea[{name!r}]"
             for name, default in self._defaults.items()
-        ]
+            if name in self._factories or default is not _MISSING
+        }
+        parameters = [given.get(name, name) for name in self._defaults]
         star = () if self._positional or not parameters else ("*",)
-        form = " _elea_set(self, {0!r}, {0})\n" if self._is_frozen else " self.{0} = {0}\n"
-        body = "".join(form.format(name) for name in self._defaults)
-        post = " self.__post_init__()\n" if self._has_post else " return None\n"
-        head = f"def __init__({', '.join(('self', *star, *parameters))}):\n"
-        namespace: dict[str, Any] = {"_elea_set": object.__setattr__, "_defaults": self._defaults}
-        exec(head + body + post, namespace)  # noqa: S102  # of names alone, as the standard one
-        made: Callable[..., None] = namespace["__init__"]
-        made.__qualname__ = f"{kind.__qualname__}.__init__"
-        made.__module__ = kind.__module__
+        lines = [f"def __init__({', '.join(('self', *star, *parameters))}):"]
+        for name in self._defaults:
+            if name in self._factories:
+                lines.append(f" if {name} is _elea_missing: {name} = _elea[{name!r}]()")
+            lines.append(
+                f" _elea_set(self, {name!r}, {name})"
+                if self._is_frozen
+                else f" self.{name} = {name}"
+            )
+        lines.append(" self.__post_init__()" if self._has_post else " return None")
+        namespace: dict[str, Any] = {
+            "_elea": {**self._defaults, **self._factories},
+            "_elea_missing": _MISSING,
+            "_elea_set": object.__setattr__,
+        }
+        made = _executed(kind, "__init__", "\n".join(lines), namespace)
         types = {name: kind.__annotations__[name] for name in self._defaults}
         made.__annotations__ = {**types, "return": None}
         return made
@@ -224,9 +320,12 @@ class _Setter:
             len(given) < len(args)
             or not given.keys().isdisjoint(options)
             or len(fields) > len(self._defaults)
-            or any(one is dataclasses.MISSING for one in fields.values())
+            or any(one is _MISSING and name not in self._factories for name, one in fields.items())
         ):
             return False
+        for name, make in self._factories.items():
+            if fields[name] is _MISSING:
+                fields[name] = make()
         for name, one in fields.items():
             object.__setattr__(value, name, one)
         if self._has_post:
@@ -260,19 +359,24 @@ def _positional(cls: type, names: Sequence[str], *, kw_only: bool) -> Iterator[s
     """The fields that are positional arguments."""
     for name in names:
         default = cls.__dict__.get(name)
-        is_given, is_named = True, kw_only
-        if isinstance(default, dataclasses.Field):
-            is_given = default.init
-            is_named = kw_only if default.kw_only is dataclasses.MISSING else default.kw_only
-        if is_given and not is_named:
-            yield name
+        if _is_field(default):
+            is_named = _option(default, "kw_only")
+            if _option(default, "init") is False or (kw_only if is_named is None else is_named):
+                continue
+        elif kw_only:
+            continue
+        yield name
 
 
 def _refuse_setting(self: object, name: str, value: object) -> None:
+    import dataclasses
+
     raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 def _refuse_deleting(self: object, name: str) -> None:
+    import dataclasses
+
     raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
@@ -305,14 +409,24 @@ def _is_plain(cls: type) -> bool:
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
+    from dataclasses import field as field
     from dataclasses import replace as replace
 else:
+
+    def field(**options):
+        """As `dataclasses.field`."""
+        return _Field(options)
 
     def dataclass(cls=None, /, **options):
         """As `dataclasses.dataclass`."""
 
         def made(cls):
             if not options.get("slots") or not options.keys() <= _OPTIONS or not _is_plain(cls):
+                import dataclasses
+
+                for name, value in _standard_fields(cls.__dict__).items():
+                    if value is not cls.__dict__[name]:
+                        setattr(cls, name, value)
                 return dataclasses.dataclass(**options)(cls)
             return _make(cls, options)
 
@@ -325,6 +439,8 @@ else:
         copied = None if setter is None else setter.replaced(obj, changes)
         if copied is not None:
             return copied
+        import dataclasses
+
         if not isinstance(cls.__dict__.get("__dataclass_fields__"), _Late):
             return dataclasses.replace(obj, **changes)
         names = [name for name in cls.__init__.__annotations__ if name != "return"]

@@ -139,6 +139,8 @@ def _status(stack: Stack, problem: str | None, lake: Path | None) -> tuple[Json,
         f"recorded {told.rows:,} rows, {told.acknowledged:,} acknowledged,"
         f" {told.gaps} missing, {told.dropped} dropped, {told.lag_ms} ms to disk"
     )
+    if not told.logs and told.problem is None:
+        line = "records nothing: CONFIG has no recordings in plugins/recorder"
     if told.problem is not None:
         line += f"; recording {told.problem}"
     if stack.pipeline is not None:

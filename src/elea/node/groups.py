@@ -7,7 +7,6 @@ neighbour, by the address its datagrams come from.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 
 from elea.ids import Rng
 from elea.limits import Limits
@@ -20,7 +19,7 @@ from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
 from elea.node.traffic_hot import KeyTraffic
-from elea.records import dataclass, replace
+from elea.records import dataclass, field, replace
 from elea.routing.core import Routing
 from elea.routing.face import FaceSpec
 from elea.transport.events import GroupEvents, JoinDue, MemberJoined, MemberLost
