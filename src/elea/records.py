@@ -11,8 +11,9 @@ to the standard one, which is imported when it is first needed: it brings `inspe
 
 from __future__ import annotations
 
+import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 _CLASS_VARIABLE: Final = "ClassVar["
@@ -28,7 +29,13 @@ _LEFT: Final = frozenset(  # a class that has one of these itself is left to the
     | {"__setattr__", "__delattr__", "__getstate__", "__setstate__"}
     | {"__slots__", "__match_args__", "__signature__"}
 )
-_OPERATORS: Final = {"__eq__": "==", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
+_OPERATORS: Final[dict[str, Callable[[Any, Any], object]]] = {
+    "__eq__": operator.eq,
+    "__lt__": operator.lt,
+    "__le__": operator.le,
+    "__gt__": operator.gt,
+    "__ge__": operator.ge,
+}
 _HAS_REPLACE: Final = sys.version_info[:2] >= (3, 13)  # copy.replace
 _MISSING: Final = object()
 _SET_BY: Final = frozenset({"default", "default_factory", "repr", "hash", "compare"})
@@ -129,41 +136,14 @@ def _make(cls: type, options: Mapping[str, bool]) -> type:
                     setattr(new, name, found[name])
         return new
 
-    # A field may be left out of them.
-    compares_all = all(
-        not _is_field(value) or (_option(value, "compare") is _option(value, "hash") is None)
-        for value in before.values()
-        if not _is_field(value) or isinstance(value, _Field)
-    )
-
-    def late(name: str) -> Callable[..., Any]:
-        """A method that makes its own successor, and calls it."""
-
-        def method(self: object, *args: object) -> object:
-            if compares_all and name in (*_OPERATORS, "__hash__"):
-                new = made[0]
-                setattr(new, name, _compiled_comparison(new, name, names))
-            else:
-                new = complete()
-            return new.__dict__[name](self, *args)
-
-        return method
-
     setter = None
     if options.get("init", True) and "__init__" not in before:
-        setter = _Setter.of(cls, names, frozen=frozen, kw_only=kw_only)
+        setter = _Setter.of(cls, names, kw_only=kw_only)
         namespace.update(_late_initialiser(made, setter, standard))
     namespace["__dataclass_fields__"] = _Late("__dataclass_fields__", complete)
     namespace["__dataclass_params__"] = _Late("__dataclass_params__", complete)
-    if options.get("repr", True):
-        namespace.setdefault("__repr__", late("__repr__"))
-    if options.get("eq", True):
-        namespace.setdefault("__eq__", late("__eq__"))
-        # As the standard one: equal values that may change have no hash.
-        if namespace.get("__hash__") is None:  # Python sets None beside an `__eq__`
-            namespace["__hash__"] = late("__hash__") if frozen else None
-    if options.get("order", False):
-        namespace.update({name: late(name) for name in _ORDER})
+    compares_all = _compares_all(before.values())
+    namespace.update(_late_methods(before, options, compares_all, names, complete))
     if _HAS_REPLACE:
         namespace["__replace__"] = lambda self, /, **changes: replace(self, **changes)
     new = type(cls)(cls.__name__, cls.__bases__, namespace)
@@ -174,29 +154,71 @@ def _make(cls: type, options: Mapping[str, bool]) -> type:
     return new
 
 
-def _compiled_comparison(cls: type, name: str, names: Sequence[str]) -> Callable[..., Any]:
-    """Return a comparison or the hash that the standard decorator would make."""
-    mine, others = (
-        f"({''.join(f'{one}.{field}, ' for field in names)})" for one in ("self", "other")
+def _compares_all(values: Iterable[object]) -> bool:
+    """Whether no field of a class is left out of its comparisons."""
+    fields = [value for value in values if _is_field(value)]
+    return all(
+        isinstance(one, _Field) and one.options.keys().isdisjoint(("compare", "hash"))
+        for one in fields
     )
+
+
+def _comparison(name: str, names: Sequence[str]) -> Callable[..., Any]:
+    """Return a comparison, or the hash, as the standard decorator would make it."""
+    values: Callable[[object], object] = operator.attrgetter(*names) if names else lambda _: ()
     if name == "__hash__":
-        text = f"def __hash__(self):\n return hash({mine})\n"
-    else:
-        text = (
-            f"def {name}(self, other):\n"
-            f" if other.__class__ is self.__class__:\n"
-            f"  return {mine} {_OPERATORS[name]} {others}\n"
-            f" return NotImplemented\n"
-        )
-    return _executed(cls, name, text, {})
+        return lambda self: hash(values(self))
+    compare = _OPERATORS[name]
+
+    def method(self: object, other: object) -> object:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return compare(values(self), values(other))
+
+    return method
 
 
-def _executed(cls: type, name: str, text: str, namespace: dict[str, Any]) -> Callable[..., Any]:
-    """Return the method of a class that a text defines."""
-    exec(text, namespace)  # noqa: S102  # of names alone, as the standard one
-    made: Callable[..., Any] = namespace[name]
-    made.__qualname__ = f"{cls.__qualname__}.{name}"
-    made.__module__ = cls.__module__
+def _late_methods(
+    own: Mapping[str, object],
+    options: Mapping[str, bool],
+    compares_all: bool,
+    names: Sequence[str],
+    complete: Callable[[], type],
+) -> dict[str, object]:
+    """Return the methods that the standard decorator would make, but for `__init__`.
+
+    Args:
+        own: What the class has itself.
+        options: Of the decorator.
+        compares_all: Whether all fields are compared.
+        names: Of the fields.
+        complete: Gives the class what the standard decorator would make, and returns it.
+    """
+
+    def late(name: str) -> Callable[..., Any]:
+        quick = _comparison(name, names) if compares_all and name != "__repr__" else None
+        calls_count = 0
+
+        def method(self: object, *args: object) -> object:
+            nonlocal calls_count
+            calls_count += 1
+            if quick is not None and calls_count <= _FEW:
+                return quick(self, *args)
+            return complete().__dict__[name](self, *args)
+
+        return method
+
+    made: dict[str, object] = {}
+    if options.get("repr", True) and "__repr__" not in own:
+        made["__repr__"] = late("__repr__")
+    if options.get("eq", True):
+        if "__eq__" not in own:
+            made["__eq__"] = late("__eq__")
+        # As the standard one: equal values that may change have no hash.
+        if own.get("__hash__") is None:  # Python sets None beside an `__eq__`
+            made["__hash__"] = late("__hash__") if options.get("frozen", False) else None
+    if options.get("order", False):
+        made.update({name: late(name) for name in _ORDER})
     return made
 
 
@@ -215,11 +237,9 @@ def _late_initialiser(
     def initialiser() -> Callable[..., None]:
         """Give the class its `__init__`."""
         new = made[0]
-        made_init: Callable[..., None] = (
-            standard(eq=False, order=False, repr=False, slots=False)["__init__"]
-            if setter is None
-            else setter.compiled(new)
-        )
+        made_init: Callable[..., None] = standard(eq=False, order=False, repr=False, slots=False)[
+            "__init__"
+        ]
         type.__setattr__(new, "__init__", made_init)
         return made_init
 
@@ -240,11 +260,10 @@ class _Setter:
         positional: The fields that may be given by position.
         defaults: The fields in order, with their defaults; `_MISSING`: there is none.
         factories: What makes the defaults of some of them, for each value anew.
-        is_frozen: Whether fields cannot be set.
         has_post: Whether the class has a `__post_init__`.
     """
 
-    __slots__ = ("_defaults", "_factories", "_has_post", "_is_frozen", "_positional")
+    __slots__ = ("_defaults", "_factories", "_has_post", "_positional")
 
     def __init__(
         self,
@@ -252,17 +271,15 @@ class _Setter:
         defaults: dict[str, object],
         factories: dict[str, Callable[[], object]],
         *,
-        is_frozen: bool,
         has_post: bool,
     ) -> None:
         self._positional = positional
         self._defaults = defaults
         self._factories = factories
-        self._is_frozen = is_frozen
         self._has_post = has_post
 
     @classmethod
-    def of(cls, kind: type, names: Sequence[str], *, frozen: bool, kw_only: bool) -> _Setter | None:
+    def of(cls, kind: type, names: Sequence[str], *, kw_only: bool) -> _Setter | None:
         """Return the setter of a class; None if its fields are more than names and defaults."""
         defaults = {name: kind.__dict__.get(name, _MISSING) for name in names}
         factories: dict[str, Callable[[], object]] = {}
@@ -281,36 +298,7 @@ class _Setter:
                 return None  # an error, which the standard one tells
         positional = () if kw_only else tuple(defaults)
         has_post = "__post_init__" in kind.__dict__
-        return cls(positional, defaults, factories, is_frozen=frozen, has_post=has_post)
-
-    def compiled(self, kind: type) -> Callable[..., None]:
-        """Return the `__init__` that the standard decorator would make, in a third of its time."""
-        given = {
-            name: f"{name}=_elea_missing" if name in self._factories else f"{name}=_elea[{name!r}]"
-            for name, default in self._defaults.items()
-            if name in self._factories or default is not _MISSING
-        }
-        parameters = [given.get(name, name) for name in self._defaults]
-        star = () if self._positional or not parameters else ("*",)
-        lines = [f"def __init__({', '.join(('self', *star, *parameters))}):"]
-        for name in self._defaults:
-            if name in self._factories:
-                lines.append(f" if {name} is _elea_missing: {name} = _elea[{name!r}]()")
-            lines.append(
-                f" _elea_set(self, {name!r}, {name})"
-                if self._is_frozen
-                else f" self.{name} = {name}"
-            )
-        lines.append(" self.__post_init__()" if self._has_post else " return None")
-        namespace: dict[str, Any] = {
-            "_elea": {**self._defaults, **self._factories},
-            "_elea_missing": _MISSING,
-            "_elea_set": object.__setattr__,
-        }
-        made = _executed(kind, "__init__", "\n".join(lines), namespace)
-        types = {name: kind.__annotations__[name] for name in self._defaults}
-        made.__annotations__ = {**types, "return": None}
-        return made
+        return cls(positional, defaults, factories, has_post=has_post)
 
     def set(self, value: object, args: tuple[object, ...], options: dict[str, object]) -> bool:
         """Set the fields of a new value; False, and nothing is done, if arguments do not fit."""
@@ -345,7 +333,9 @@ class _Setter:
         return made
 
 
-_FEW: Final = 4  # values of a class by `_Setter`; then its `__init__` is compiled
+# Values of a class by `_Setter`, and comparisons by `_comparison`; then what is faster is compiled,
+# which takes 0.4 ms and more, and of which a start has no need: configurations have 250 keys.
+_FEW: Final = 300
 _SETTERS: Final[dict[type, _Setter]] = {}
 
 

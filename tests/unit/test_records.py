@@ -205,13 +205,13 @@ def test_an_initialiser_is_as_the_standard_one_makes_it() -> None:
     class Nothing:
         pass
 
-    for number in range(8):  # the first ones without
+    for number in range(records._FEW + 2):  # the first ones without
         assert Named(number).text == "x!"
         assert Named(number, text="y").text == "y!"
         assert Nothing() == Nothing()
     assert Named.__init__.__qualname__ == f"{Named.__qualname__}.__init__"
     assert Named.__init__.__annotations__ == {"_elea": "int", "text": "str", "return": None}
-    for number in range(8):
+    for number in range(records._FEW + 2):
         one, other = Made(number), Made(number, b=[1])
         assert (one.b, one.c, other.b) == ([], None, [1])
         assert one.b is not Made(number).b
@@ -296,7 +296,6 @@ def test_the_first_values_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         b: str = "x"
 
     with monkeypatch.context() as patch:
-        patch.setattr(records, "_executed", None)
         patch.setattr(dataclasses, "dataclass", None)  # the standard one is not asked
         values = [Late(1), Late(1, b="y"), Late(a=2)]
         changed = records.replace(values[0], a=3)
@@ -306,8 +305,8 @@ def test_the_first_values_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         (2, "x"),
         (3, "x"),
     ]
-    many = [Late(number, "z") for number in range(10)]
-    assert [one.a for one in many] == [*range(10)]
+    many = [Late(number, "z") for number in range(records._FEW + 2)]
+    assert [one.a for one in many] == [*range(records._FEW + 2)]
     assert changed == Late(3)
 
 
