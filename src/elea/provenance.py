@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from enum import Enum, Flag
 from typing import Final
 
 from elea.errors import InvalidValueError
 from elea.ids import EntityGlobalId, WhatAmI, ZenohId
-from elea.records import dataclass
+from elea.records import dataclass, field, replace
 from elea.timestamp import Timestamp
 
 

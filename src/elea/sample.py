@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from typing import Final
 
 from elea.encoding import Encoding
@@ -17,7 +16,7 @@ from elea.provenance import TimestampInstrumentation as TimestampInstrumentation
 from elea.provenance import TimestampInstrumentationBuilder as TimestampInstrumentationBuilder
 from elea.provenance import TimestampStack as TimestampStack
 from elea.provenance import TimestampStackRecord as TimestampStackRecord
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.zbytes import ZBytes
 
 _EMPTY: Final = ZBytes()

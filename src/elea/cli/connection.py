@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from elea.cli.collector import settle
 from elea.cli.exit_codes import UsageError, reading_arguments
 from elea.cli.output import escape
 from elea.cli.parsing import endpoint, setting
@@ -132,7 +133,9 @@ def open_session(args: argparse.Namespace) -> Session:
     log_to_stderr()
     config = config_of(args)
     _check_keys(args)
-    return open(config)
+    session = open(config)
+    settle()
+    return session
 
 
 @contextmanager

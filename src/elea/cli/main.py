@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from typing import Final, Protocol, cast
 
 from elea import version
+from elea.cli import collector
 from elea.cli.allocator import use_system_allocator
 from elea.cli.exit_codes import (
     DONE,
@@ -78,8 +79,6 @@ VERBS: Final[Mapping[str, str]] = {
     "up": "elea.cli.up",
     "completion": "elea.cli.completion",
 }
-# What starting makes stays: collections by Python's thresholds would look at it, and find nothing.
-_THRESHOLDS: Final = (20_000, 10, 10)
 _WORDS: Final = {"help": "--help", "version": "--version"}  # verbs of other programs
 _AGAIN_S: Final = 0.01  # until an interrupt that was dropped is raised once more
 _SIGNALLED: Final = 128  # exit codes by signals begin here
@@ -117,7 +116,7 @@ def main(
     is_process = argv is None or prog is not None
     if is_process:
         _open_closed_streams()
-        gc.set_threshold(*_THRESHOLDS)
+        collector.begin()
     if is_process and arguments[:1] == ["router"] and not _SHORT & {*arguments}:
         use_system_allocator()
     if is_process and threading.current_thread() is threading.main_thread():

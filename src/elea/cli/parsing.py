@@ -7,9 +7,12 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from elea.errors import ConfigError, EleaError, InvalidValueError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from elea.config.config import Config
 
 
 class Parser(argparse.ArgumentParser):
@@ -18,6 +21,8 @@ class Parser(argparse.ArgumentParser):
     argparse leaves that to the outermost parser, whose usage says nothing about the verb. Parsers
     of sub-verbs are of this class, too: argparse makes them of the class of their parent.
     """
+
+    _is_printing = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("allow_abbrev", False)
@@ -90,6 +95,23 @@ class Parser(argparse.ArgumentParser):
         if any(name in one.option_strings for one in verbs[named].options()):
             self.error(f"{name} comes after the verb: {self.prog} {named} {name} ...")
 
+    def format_usage(self) -> str:
+        """The usage, as wide as the terminal."""
+        self._is_printing = True
+        return super().format_usage()
+
+    def format_help(self) -> str:
+        """The help, as wide as the terminal."""
+        self._is_printing = True
+        return super().format_help()
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        # argparse checks each argument with a formatter. How wide the terminal is does not matter
+        # then, and finding out imports compression and all.
+        if self._is_printing:
+            return super()._get_formatter()
+        return self.formatter_class(prog=self.prog, width=_WIDTH)  # type: ignore[call-arg]
+
     def options(self) -> Iterator[argparse.Action]:
         """What may be given with a leading dash."""
         return (action for action in self._actions if action.option_strings)
@@ -146,7 +168,9 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
     return next(iter(get_close_matches(word, known, n=1, cutoff=_NEAR)), None)
 
 
+_SIDES: Final = ("connect", "listen")
 _NEAR: Final = 0.7
+_WIDTH: Final = 80
 _NEGATIVE: Final = re.compile(r"-\.?\d")
 # What argparse says, in the words of all versions of Python that there are.
 _REQUIRED: Final = re.compile(r"the following arguments are required: (VERB|NOUN)")
@@ -219,11 +243,34 @@ def setting(text: str) -> str:
     from elea.config.config import Config  # late: few commands have settings
 
     key, _, value = text.partition(":")
+    config = Config()
     try:
-        Config().insert_json5(key, value)
-    except ConfigError as error:
+        config.insert_json5(key, value)
+        if key.partition("/")[0] in _SIDES:
+            _check_endpoints(config)
+    except EleaError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
+
+
+def _check_endpoints(config: Config) -> None:
+    """Check the endpoints of a configuration, whatever the role will be.
+
+    Raises:
+        ConfigError: one has a scheme, an address or an option that there is not.
+    """
+    from elea.session.endpoints import check_parsed
+
+    for role in ("router", "peer", "client"):
+        config.insert_json5("mode", json.dumps(role))
+        for side in _SIDES:
+            for place in (one for group in config.endpoints(side) for one in group):
+                try:
+                    check_parsed(place)
+                except MissingDependencyError:
+                    pass  # as for an option
+                except EleaError as error:
+                    raise ConfigError(f"{side}/endpoints", f"{place.locator()}: {error}") from None
 
 
 def add_key_argument(

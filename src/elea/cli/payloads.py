@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
 from elea.qos import CongestionControl, Priority
 from elea.query import ConsolidationMode, QueryTarget
+from elea.records import dataclass
 
 E = TypeVar("E", bound=Enum)
 

@@ -208,7 +208,8 @@ def run_daemon(
             if beside is not None:
                 beside(daemon.session)
             mode, zid = daemon.config.mode, daemon.session.zid()
-            print(printable(f"ready: {mode} {zid} {' '.join(daemon.locators())}"), flush=True)
+            words = ("ready:", str(mode), str(zid), *daemon.locators())
+            print(printable(" ".join(words)), flush=True)
             if daemon.page is not None:
                 print_page(daemon.page)
             daemon.run()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.cli.log_options import add_log_options, log_settings_of
 from elea.cli.output import Json, json_line, printable
+from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import seconds
 from elea.errors import ConfigError
 
@@ -47,12 +48,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.epilog = _EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument(
+    add_key_argument(
+        parser,
         "config",
         metavar="CONFIG",
-        nargs="?",
-        type=Path,
-        default=Path(_CONFIG),
+        flags=("-c", "--config"),
+        default=_CONFIG,
         help=f"of the router: JSON5, YAML or TOML, by its ending (default: {_CONFIG})",
     )
     parser.add_argument(
@@ -91,9 +92,10 @@ def run(args: argparse.Namespace) -> int:
     from elea.demo.progress import storage_of
     from elea.demo.stack import OUTPUT, Stack, pipeline_command
 
-    config = args.config.absolute()
+    config = Path(args.config).absolute()
     if not config.is_file():
-        raise ConfigError(str(args.config), "is no file; give the configuration of a router")
+        advice = "the one that `elea demo` leaves in its directory is a beginning"
+        raise ConfigError(args.config, f"is no file; give the configuration of a router: {advice}")
     pipeline = args.pipeline.absolute() if args.pipeline else config.parent / _PIPELINE
     if args.pipeline is not None and not pipeline.is_file():
         raise ConfigError(str(args.pipeline), "is no file; give the file of a pipeline")
@@ -137,6 +139,8 @@ def _status(stack: Stack, problem: str | None, lake: Path | None) -> tuple[Json,
         f"recorded {told.rows:,} rows, {told.acknowledged:,} acknowledged,"
         f" {told.gaps} missing, {told.dropped} dropped, {told.lag_ms} ms to disk"
     )
+    if not told.logs and told.problem is None:
+        line = "records nothing: CONFIG has no recordings in plugins/recorder"
     if told.problem is not None:
         line += f"; recording {told.problem}"
     if stack.pipeline is not None:

@@ -8,7 +8,6 @@ change something in Eclipse are refused when a node starts.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from elea.config import shapes
@@ -26,7 +25,7 @@ from elea.config.kinds import (
 )
 from elea.config.shapes import FLAG, PATH, TEXT, U32, U64
 from elea.limits import BATCH_LEN_MAX, BATCH_LEN_MIN, DEFAULT_LIMITS, RX_BUFFER_LEN_MAX
-from elea.records import dataclass
+from elea.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

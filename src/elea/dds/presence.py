@@ -143,12 +143,13 @@ class Presence:
         )
 
     def tell_quiet(self, now_ns: int) -> None:
-        """Log once that no participant was found on loopback (D-811)."""
+        """Log once that no participant was found on loopback (D-811), if nobody chose loopback."""
         if self._told_quiet or now_ns - self._started_ns < _QUIET_NS:
             return
         self._told_quiet = True
         settings = self._bridge.settings
-        if len(self.participants) <= 1 and settings.is_loopback:
+        is_chosen = settings.said.get("localhost_only") is True
+        if len(self.participants) <= 1 and settings.is_loopback and not is_chosen:
             LOG.warning(
                 "no DDS participant was found on loopback in domain %d; participants on other"
                 " interfaces are seen with localhost_only: false and --allow-plain",

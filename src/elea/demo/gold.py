@@ -32,7 +32,7 @@ def prove_gold(lake: Path, lives: int | None) -> list[Check]:
     if is_table(lake / ONLINE) and lives is not None:
         rows = rows_of(lake / ONLINE)
         seen = 0 if rows is None else rows.count_rows()
-        checks.append(Check("times that robots came", seen, lives, "one restarted"))
+        checks.append(Check("robot sessions", seen, lives, "one robot was restarted"))
     return checks
 
 

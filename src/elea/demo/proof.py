@@ -224,8 +224,8 @@ def prove(ledger: Ledger, bronze: Evidence, expected: Expected | None) -> list[C
         ),
         Check("missing", len(gone), 0, _some(ledger, gone)),
         Check("duplicates", bronze.repeated, 0),
-        Check("acknowledged and not there", len(not_there), 0, _some(ledger, not_there)),
-        Check("of nobody", len(strange), 0),
+        Check("acknowledged but missing", len(not_there), 0, _some(ledger, not_there)),
+        Check("from unknown publishers", len(strange), 0),
         Check("identities given twice", len(ledger.repeated), 0),
     ]
 

@@ -7,17 +7,16 @@ Eclipse Zenoh that this node does not speak; endpoints of it are still named and
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Final
 
 from elea.link.settings import TlsSettings
-from elea.records import dataclass
+from elea.records import dataclass, field_names
 
 _SOCKET: Final = frozenset({"bind", "dscp", "iface", "so_rcvbuf", "so_sndbuf"})
 _TLS: Final = frozenset(
     {
         "tls_min_version",
-        *(f"{one.name}{end}" for one in fields(TlsSettings) for end in ("", "_file", "_base64")),
+        *(f"{name}{end}" for name in field_names(TlsSettings) for end in ("", "_file", "_base64")),
     }
 )
 

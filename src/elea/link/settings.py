@@ -7,7 +7,6 @@ An endpoint's option has the name of the configuration key, as in
 from __future__ import annotations
 
 import base64
-from dataclasses import fields
 from typing import Final, Self
 
 from elea.config.config import Config
@@ -16,7 +15,7 @@ from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint
 from elea.node.settings import role_bits
-from elea.records import dataclass, replace
+from elea.records import dataclass, field_names, replace
 from elea.secret import Secret
 
 _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
@@ -70,18 +69,18 @@ class TlsSettings:
         allowed = config.get(_ALLOWED_NAMES)
         if isinstance(allowed, list):
             values["allowed_names"] = frozenset(map(str, allowed))
-        for field in fields(cls):
-            if field.name in _NO_PEM:
+        for name in field_names(cls):
+            if name in _NO_PEM:
                 continue
-            value = config.get(f"{_TLS}/{field.name}")
+            value = config.get(f"{_TLS}/{name}")
             if isinstance(value, bool):
-                values[field.name] = value
+                values[name] = value
                 continue
-            inline = config.get(f"{_TLS}/{field.name}_base64")
+            inline = config.get(f"{_TLS}/{name}_base64")
             if isinstance(inline, str | Secret):
-                values[field.name] = Pem.of_base64(inline, f"{_TLS}/{field.name}_base64")
+                values[name] = Pem.of_base64(inline, f"{_TLS}/{name}_base64")
             elif isinstance(value, str):
-                values[field.name] = Pem(path=value)
+                values[name] = Pem(path=value)
         return replace(cls(), **values)  # type: ignore[arg-type]  # each name has its field's type
 
     def for_endpoint(self, endpoint: Endpoint) -> Self:
@@ -91,8 +90,7 @@ class TlsSettings:
             ConfigError: if an option has no legal value.
         """
         values: dict[str, Pem | bool] = {}
-        for field in fields(self):
-            name = field.name
+        for name in field_names(type(self)):
             if name in _NO_PEM:
                 continue
             if isinstance(getattr(self, name), bool):

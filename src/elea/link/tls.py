@@ -11,7 +11,6 @@ import ssl
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final, TypedDict, cast
 
 from elea.errors import LinkError
@@ -23,6 +22,7 @@ from elea.link.stream import Outbox, drop_arrived, leave, shut
 from elea.link.tcp import TcpListener, dial, tcp_info
 from elea.link.tls_context import client_context, own_expiry_s, server_context
 from elea.locator import Endpoint
+from elea.records import replace
 
 _CHUNK_LEN: Final = 65_536  # four records; taken from the socket, or given to it, at once
 

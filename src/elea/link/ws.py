@@ -12,7 +12,6 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 from websockets.client import ClientProtocol
@@ -33,6 +32,7 @@ from elea.link.settings import LinkSettings, text_option
 from elea.link.stream import Outbox, drop_arrived, leave, shut
 from elea.link.tcp import TcpListener, dial, tcp_info
 from elea.locator import Endpoint
+from elea.records import replace
 
 _LOG: Final = logging.getLogger("elea.link.ws")
 _LOG.setLevel(logging.WARNING)  # the package tells of every connection otherwise

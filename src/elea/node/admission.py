@@ -7,7 +7,6 @@ its place only with the same credentials, and only if the neighbour has fallen s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from elea.errors import DecodeError
@@ -25,6 +24,7 @@ from elea.node.ports import LinkInfo
 from elea.node.settings import NodeSettings
 from elea.node.stats import NodeStats, Refusal
 from elea.policy.policy import Policy
+from elea.records import replace
 from elea.routing.regions import BOUND_NORTH, BOUND_SOUTH, Bound, Placement
 from elea.routing.roles.role import Role
 from elea.routing.roles.subregions import Newcomer

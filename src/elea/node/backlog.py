@@ -11,11 +11,10 @@ links that its messages come from are not read until half of it is gone (threat 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import field
 from typing import Final
 
 from elea.answers import DROPPED, QUEUED, REFUSED
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.transport.multicast import GroupTransport
 from elea.transport.unicast import Transport
 from elea.wire.codec import NetworkMessage

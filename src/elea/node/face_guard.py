@@ -8,7 +8,6 @@ too, and when the rules change it may pass after all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
 
 from elea.fast.egress import Egress, Outlet
 from elea.fast.sink import FaceSink
@@ -20,7 +19,7 @@ from elea.policy.interceptor import Reason
 from elea.policy.owners import Owners
 from elea.policy.quota import Account
 from elea.policy.service_keys import consumer_of
-from elea.records import dataclass
+from elea.records import dataclass, field, replace
 from elea.routing.core import Routing
 from elea.routing.now import Now
 from elea.routing.tables import Kind, distance_of, is_complete

@@ -7,7 +7,6 @@ neighbour, by the address its datagrams come from.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
 
 from elea.fast.egress import Egress, Outlet
 from elea.fast.sink import FaceSink
@@ -20,7 +19,7 @@ from elea.node.guards import Guards
 from elea.node.links import Links
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.settings import NodeSettings
-from elea.records import dataclass
+from elea.records import dataclass, field, replace
 from elea.routing.core import Routing
 from elea.routing.face import FaceSpec
 from elea.transport.events import GroupEvents, JoinDue, MemberJoined, MemberLost

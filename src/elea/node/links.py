@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import field
 from typing import TYPE_CHECKING
 
 from elea.fast.intake import Intake
 from elea.node.connector import Connector
 from elea.node.ports import CloseLink, Effect, LinkInfo
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.transport.handshake import Acceptor, Opener
 from elea.wire.framing import StreamDecoder, frame
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import Enum
 from typing import Self
 
@@ -15,7 +14,7 @@ from elea.node.connector import Phase
 from elea.node.links import NodeLink
 from elea.node.ports import LinkInfo, NeighbourUp
 from elea.node.settings import NodeSettings
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.transport.negotiation import Agreed
 from elea.transport.stats import TransportStats
 from elea.transport.unicast import Transport, adapt_stream

@@ -11,7 +11,6 @@ The node passes inputs on to machines that own their state, and collects their e
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from elea.answers import QUEUED, SENT
 from elea.errors import DecodeError, RemoteProtocolError
@@ -37,6 +36,7 @@ from elea.node.sessions import Session, Sessions
 from elea.node.settings import EndpointGroups, NodeSettings
 from elea.node.stats import NodeStats, Refusal
 from elea.node.views import NeighbourView, view_of
+from elea.records import replace
 from elea.routing.core import Routing
 from elea.routing.effects import Output
 from elea.routing.now import Now

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
 from elea.node.groups import Groups
 from elea.node.guards import Guards
 from elea.node.links import Links
 from elea.node.neighbour import Neighbour
 from elea.node.ports import LinkInfo
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.core import Routing
 from elea.routing.views import region_of, weights
 from elea.transport.stats import TransportStats

@@ -8,7 +8,6 @@ idle. Otherwise, somebody with many names could have those of others forgotten, 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import field
 from typing import Final, TypeAlias
 
 from elea.limits import DEFAULT_LIMITS, Limits
@@ -17,7 +16,7 @@ from elea.policy.chain import Chain
 from elea.policy.identity import Identity
 from elea.policy.interceptor import Interceptor
 from elea.policy.policy import Policy
-from elea.records import dataclass
+from elea.records import dataclass, field
 
 _CHECKED_COUNT: Final = 32  # names looked at to make room for one more
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final, Generic, Protocol, Self, TypeVar
 
 from elea.config.config import Config
@@ -19,7 +18,7 @@ from elea.policy.interceptor import Denial, Interceptor, Reason, Stage, Step
 from elea.policy.records import Record, inner, records, text, texts
 from elea.policy.rules import Rules
 from elea.qos import CongestionControl, Priority, QoS
-from elea.records import dataclass
+from elea.records import dataclass, replace
 from elea.wire.codec import NetworkMessage
 from elea.wire.network.push import Push
 from elea.wire.network.request import Request

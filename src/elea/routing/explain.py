@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import StrEnum
 from itertools import islice
 from typing import Final
 
 from elea.keyexpr.match import intersects
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.core import Routing
 from elea.routing.face import Face
 from elea.routing.push import RouteCache

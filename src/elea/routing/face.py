@@ -6,9 +6,7 @@ neighbour and this node have told each other (behaviour.md 3.11).
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.id_space import ID_MAX, IdSpace
 from elea.routing.regions import LOCAL, Bound, Region, RegionKind
 from elea.routing.resources import Aliases

@@ -8,12 +8,11 @@ their face, or by time (behaviour.md 5.6, 5.7).
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import field
 from typing import Final
 
 from elea.answers import DROPPED
 from elea.keyexpr.match import includes
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.context import Context
 from elea.routing.face import Face
 from elea.routing.pubsub import Routes

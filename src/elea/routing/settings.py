@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final
 
-from elea.records import dataclass
+from elea.records import dataclass, field
 
 SECOND_NS: Final = 1_000_000_000
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 
 from elea.keyexpr.match import intersects
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.core import Routing
 from elea.routing.face import Face
 from elea.routing.linkstate.graph import Graph

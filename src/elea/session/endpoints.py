@@ -19,6 +19,14 @@ def check_endpoint(text: str) -> None:
         Traceback (most recent call last):
         elea.errors.LinkError: no scheme 'warp'; there are memory, serial, tcp, tls, ...
     """
-    endpoint = Endpoint.parse(text)
+    check_parsed(Endpoint.parse(text))
+
+
+def check_parsed(endpoint: Endpoint) -> None:
+    """Check the scheme, the address and the options of an endpoint.
+
+    Raises:
+        EleaError: there is no such scheme or option, or the scheme has no such address.
+    """
     check_scheme(endpoint)
     check_options(endpoint)

@@ -16,10 +16,10 @@ application's own thread calls (`indirect=False` and `put`, or an event loop) ra
 
 from __future__ import annotations
 
-import dis
 import sys
 import weakref
 from collections.abc import Callable
+from opcode import opmap
 from queue import Empty
 from types import FrameType
 from typing import Final, Generic, Self, TypeVar, cast, final
@@ -33,7 +33,7 @@ H = TypeVar("H")
 
 DEFAULT_CAPACITY: Final = 256
 _CLOSED: Final = "channel is empty and closed"
-_FOR_ITER: Final = dis.opmap["FOR_ITER"]
+_FOR_ITER: Final = opmap["FOR_ITER"]  # from where `dis` has it, which is slow to import
 _REFERENCES_OF_LOOP: Final = 3  # the loop's variable, ours, and the argument of getrefcount
 
 

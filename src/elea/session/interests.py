@@ -8,9 +8,8 @@ goes on telling the end of what it told the beginning of (4.4).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.session.face import Face
 from elea.session.outlet import END, Outlet
 from elea.wire.fields import QOS_DECLARE

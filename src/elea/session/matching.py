@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
 
 from elea.keyexpr.match import includes, intersects
 from elea.qos import Locality
 from elea.query import QueryTarget
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.session.face import Face
 from elea.session.interests import QUERYABLES, SUBSCRIBERS, Interests
 from elea.session.outlet import Outlet

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Final
 
 from elea.ids import WhatAmI, ZenohId
@@ -11,7 +10,7 @@ from elea.locator import Locator
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.provenance import SampleKind
 from elea.qos import Reliability
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.session.face import Face
 from elea.session.outlet import END, Outlet
 

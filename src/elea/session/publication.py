@@ -25,7 +25,6 @@ from elea.session.convert import (
     wire_stamp,
     without_drops,
 )
-from elea.session.options import PutOptions
 from elea.session.promise import Promise
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
@@ -36,6 +35,7 @@ from elea.wire.network.push import Push
 # What is imported from `ack` and `spool` below is imported late: few programs put with `ack`.
 if TYPE_CHECKING:
     from elea.session.ack import Ack, Entry, StoredAck
+    from elea.session.options import PutOptions
     from elea.session.spool import Spool
 
 

@@ -33,7 +33,6 @@ from elea.session.handlers import (
 )
 from elea.session.listeners import MatchingListener, listen_to_matches
 from elea.session.matching import MatchingStatus, Writer
-from elea.session.options import PublicationOptions
 from elea.session.promise import Promise
 from elea.session.publish import Lane
 from elea.timestamp import Timestamp
@@ -43,6 +42,7 @@ from elea.wire.data.put import Put
 # What is imported from `ack` below is imported late: few programs put with `ack`.
 if TYPE_CHECKING:
     from elea.session.ack import Ack, StoredAck
+    from elea.session.options import PublicationOptions
 
 
 @dataclass(frozen=True, slots=True)

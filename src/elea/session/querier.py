@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import GenericAlias
-from typing import Self, Unpack, final, overload
+from typing import TYPE_CHECKING, Self, Unpack, final, overload
 
 from elea.ids import EntityGlobalId
 from elea.keyexpr.keyexpr import KeyExpr
@@ -34,10 +34,12 @@ from elea.session.handlers import (
 )
 from elea.session.listeners import MatchingListener, listen_to_matches
 from elea.session.matching import MatchingStatus, Writer
-from elea.session.options import QueryOptions
 from elea.session.queries import Ask
 from elea.wire.data.query import QueryBody
 from elea.wire.fields import WireEncoding
+
+if TYPE_CHECKING:
+    from elea.session.options import QueryOptions
 
 
 def ask_for(

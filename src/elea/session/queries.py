@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Final
 
 from elea.encoding import Encoding
@@ -12,7 +11,7 @@ from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.keyexpr.match import intersects
 from elea.qos import Locality
 from elea.query import ConsolidationMode, QueryTarget
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.sample import Reply, ReplyError, TimestampStack
 from elea.selector import ANY_KEY_EXPR_KEY
 from elea.session.deliver import sample_of

@@ -8,7 +8,6 @@ exchange is, and the asker is told.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Final
 
 from elea.errors import InvalidValueError
@@ -18,7 +17,7 @@ from elea.keyexpr.match import intersects
 from elea.keyexpr.tree import KeyExprTree
 from elea.qos import Locality
 from elea.query import QueryTarget
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.sample import Reply
 from elea.session.deliver import sample_of
 from elea.session.face import Face

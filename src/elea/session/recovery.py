@@ -15,11 +15,10 @@ time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Final
 
 from elea.ids import EntityGlobalId
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.sample import Sample
 from elea.timestamp import Timestamp, TimestampId
 

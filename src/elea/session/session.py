@@ -50,7 +50,6 @@ from elea.session.info import SessionInfo
 from elea.session.interests import QUERYABLES, SUBSCRIBERS
 from elea.session.liveliness import Liveliness
 from elea.session.matching import Writer
-from elea.session.options import GetOptions, SubscriberOptions
 from elea.session.ports import DriverPort
 from elea.session.publication import Publication
 from elea.session.publisher import Publisher
@@ -66,6 +65,7 @@ from elea.timestamp import NTP64, Timestamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from elea.session.options import GetOptions, SubscriberOptions
     from elea.session.since import IntoSince
 
 _LOGGER: Final = logging.getLogger("elea.session")

@@ -21,7 +21,6 @@ import logging
 import threading
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self, final
 
@@ -29,7 +28,7 @@ from elea.answers import SENT
 from elea.errors import ClosedError, EleaError, MissingDependencyError, NotStoredError
 from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SampleKind
-from elea.records import dataclass
+from elea.records import dataclass, replace
 from elea.sample import Sample
 from elea.session import dispatch
 from elea.session.ack import Acks, Attempt, Entry, Outcome, StoredAck

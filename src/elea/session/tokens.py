@@ -7,11 +7,10 @@ last. The network tells a session of its own tokens too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 
 from elea.keyexpr.match import intersects
 from elea.provenance import SampleKind
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.sample import Reply, Sample
 from elea.session.face import Face, Timer
 from elea.session.interests import TOKENS

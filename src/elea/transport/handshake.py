@@ -14,13 +14,12 @@ never compressed.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from typing import Final
 
 from elea.errors import DecodeError, LocalProtocolError, RemoteProtocolError
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.records import dataclass
+from elea.records import dataclass, replace
 from elea.transport.cookie import CookieJar
 from elea.transport.exchange import (
     accept_init_ack,

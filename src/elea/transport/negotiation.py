@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import Any, Final, Self, TypeAlias
 
 from elea.config.config import Config
 from elea.errors import InvalidValueError, RemoteProtocolError
 from elea.limits import BATCH_LEN_MAX, BATCH_LEN_MIN, REGION_NAME_LEN_MAX
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.secret import Secret
 from elea.transport import usrpwd
 from elea.wire import compression

@@ -13,12 +13,12 @@ Each link has its own lease. The last link to go takes the transport with it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from typing import Final
 
 from elea.answers import DROPPED
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.records import replace
 from elea.transport.batching import TxQueues
 from elea.transport.events import (
     NO_EVENTS,

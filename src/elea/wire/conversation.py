@@ -8,13 +8,12 @@ node must refuse is the transport's business.
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import Enum
 from typing import Final
 
 from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.wire import compression
 from elea.wire.batches import (
     decode_scouting,

@@ -4,14 +4,17 @@ import argparse
 import socket
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from tests.unit.cli.ends import Running, eventually, free_endpoint
 
 import elea
+from elea.cli import parsing
 from elea.cli.connection import add_connection_options, config_of, require_neighbour
 from elea.cli.main import main
-from elea.errors import EleaError, LinkError
+from elea.errors import EleaError, LinkError, MissingDependencyError
+from elea.link.registry import Registry
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
@@ -81,6 +84,41 @@ def test_a_wrong_setting_ended_with_1_or_2_by_what_was_wrong_with_it(
     out, err = capsys.readouterr()
     assert out == ""
     assert words in err
+
+
+@pytest.mark.parametrize("verb", ["put a b", "router", "config explain"])
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ('listen/endpoints:["upd/a:1"]', "listen/endpoints: upd/a:1: no scheme 'upd'; there are"),
+        ('connect:{endpoints:["upd/a:1"]}', "connect/endpoints: upd/a:1: no scheme 'upd'"),
+        ('listen/endpoints/client:["upd/a:1"]', "listen/endpoints: upd/a:1: no scheme 'upd'"),
+        ('connect/endpoints:["tcp/a:1", "tcp/a"]', "connect/endpoints: tcp/a: locator 'tcp/a'"),
+        ('listen/endpoints:["tcp/a:1#so_sendbuf=1"]', "did you mean so_sndbuf?"),
+    ],
+)
+def test_an_unknown_scheme_was_wrong_usage_as_an_option_and_a_failure_as_a_setting(
+    verb: str, setting: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`router -l upd/1` ended with 2, `router --cfg 'listen/endpoints:["upd/1"]'` with 1."""
+    assert main([*verb.split(), "--cfg", setting]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "argument --cfg: " in err
+    assert words in err
+
+
+def test_a_setting_may_name_a_scheme_whose_package_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is written as it should be; what is missing is told when it is used."""
+
+    def refuse(_self: Registry, name: str, _allowed: object = None) -> NoReturn:
+        raise MissingDependencyError(f"the scheme {name}", name)
+
+    monkeypatch.setattr(Registry, "scheme", refuse)
+    given = 'connect/endpoints:["ws/127.0.0.1:1"]'
+    assert parsing.setting(given) == given
 
 
 def test_nobody_listens_at_the_endpoint(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,14 +81,14 @@ def test_a_gap_that_was_filled_later_is_none(tmp_path: Path) -> None:
     ("rows", "wrong"),
     [
         ([row(0), row(2)], {"rows of samples": 2, "missing": 1}),
-        ([row(0), row(1)], {"rows of samples": 2, "missing": 1, "acknowledged and not there": 1}),
+        ([row(0), row(1)], {"rows of samples": 2, "missing": 1, "acknowledged but missing": 1}),
         ([row(0), row(1), row(2), row(2)], {"rows of samples": 4, "duplicates": 1}),
         (
             [row(0), row(1), row(2), row(2, zid="ff")],
-            {"rows of samples": 4, "of nobody": 1},
+            {"rows of samples": 4, "from unknown publishers": 1},
         ),
         # Said to be lost, although somebody was told that it is stored.
-        ([row(0), row(1), row(2, RowKind.GAP, b"1")], {"acknowledged and not there": 1}),
+        ([row(0), row(1), row(2, RowKind.GAP, b"1")], {"acknowledged but missing": 1}),
     ],
 )
 def test_what_is_off_is_seen(tmp_path: Path, rows: list[Row], wrong: dict[str, int]) -> None:
@@ -110,8 +110,8 @@ def tiny_row(payload: bytes, sn: int) -> Row:
             [b'{"n":0}', b'{"n":1}', b'{"n":1}'],
             {"rows of samples": 3, "of tiny devices, by XRCE": 3, "duplicates": 1},
         ),
-        ([b'{"n":0}', b'{"n":'], {"missing": 1, "of nobody": 1}),
-        ([b'{"n":0}', b'{"n":"1"}'], {"missing": 1, "of nobody": 1}),
+        ([b'{"n":0}', b'{"n":'], {"missing": 1, "from unknown publishers": 1}),
+        ([b'{"n":0}', b'{"n":"1"}'], {"missing": 1, "from unknown publishers": 1}),
     ],
 )
 def test_samples_of_tiny_devices_are_known_by_what_is_in_them(
@@ -158,7 +158,7 @@ def odom_row(number: int, *, cut: int = 33) -> Row:
         ),
         (
             [arm_row(0, 5), arm_row(1, 6), odom_row(1), odom_row(2, cut=20)],
-            {"missing": 1, "of nobody": 1},
+            {"missing": 1, "from unknown publishers": 1},
         ),
         (
             [arm_row(0, 5), odom_row(1)],

@@ -11,10 +11,13 @@ import threading
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from elea.cli import demo as cli
+from elea.cli import up
 from elea.cli.demo import _interruptible, _Screen, summary_json, summary_lines
 from elea.cli.main import main
 from elea.cli.output import Painter
@@ -24,7 +27,7 @@ from elea.demo.dds_robot import reserved_domain
 from elea.demo.plan import Plan
 from elea.demo.proof import Check
 from elea.demo.run import Run, Summary, Tick
-from elea.demo.stack import Stack
+from elea.demo.stack import Recorded, Stack
 from elea.errors import EleaError
 
 PLAN = Plan(robots=6, duration_s=2.0, dds=True)
@@ -224,7 +227,31 @@ def test_up_ran_for_ever_when_its_output_was_closed(tmp_path: Path) -> None:
             process.kill()
 
 
-@pytest.mark.parametrize("wrong", [["none.json5"], ["router.json5", "--pipeline", "none.yaml"]])
+@pytest.mark.parametrize(
+    ("recorded", "words"),
+    [
+        (Recorded(), "records nothing: CONFIG has no recordings in plugins/recorder"),
+        (Recorded(logs=1), "recorded 0 rows, 0 acknowledged, 0 missing"),
+        (Recorded(problem="fails"), "recorded 0 rows, 0 acknowledged, 0 missing"),
+    ],
+)
+def test_up_counted_rows_of_no_recording(recorded: Recorded, words: str) -> None:
+    """`recorded 0 rows` every ten seconds looked as if it would record what comes."""
+    stack = SimpleNamespace(recorded=lambda: recorded, pipeline=None)
+    value, line = up._status(cast(Any, stack), None, None)
+    assert line.startswith(words)
+    assert value["recorded"]["logs"] == recorded.logs  # type: ignore[index,call-overload]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["none.json5"],
+        ["-c", "none.json5"],  # as of every verb; it was not known
+        ["router.json5", "--pipeline", "none.yaml"],
+        ["--config", "router.json5", "--pipeline", "none.yaml"],
+    ],
+)
 def test_up_names_the_file_that_is_missing(
     tmp_path: Path,
     wrong: list[str],

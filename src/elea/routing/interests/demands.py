@@ -6,12 +6,10 @@ for it once, whatever the number of those who want it (behaviour.md 4.2, 4.6).
 
 from __future__ import annotations
 
-from dataclasses import field
-
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.tree import KeyExprTree
 from elea.limits import Limits
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.face import Face
 from elea.routing.tables import OPTIONS, Kind
 

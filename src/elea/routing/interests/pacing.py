@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import field
 
 from elea.limits import Limits
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.timers import Timer, Timers
 from elea.wire.network.interest import Interest
 

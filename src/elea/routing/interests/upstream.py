@@ -7,10 +7,9 @@ peers that have not told everything yet (behaviour.md 4.6).
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import field
 
 from elea.keyexpr.match import intersects
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
 from elea.routing.face import Face

@@ -14,10 +14,9 @@ one again. So tables end up the same whatever was told in which order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import Final
 
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
 from elea.routing.face import Face, FaceSpec

@@ -7,10 +7,9 @@ reached is a candidate to connect to.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Final
 
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face

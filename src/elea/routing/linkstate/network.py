@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import field
 from typing import Final
 
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face

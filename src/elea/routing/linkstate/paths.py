@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Generator, Iterator
-from dataclasses import field
 from typing import Final
 
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.linkstate.graph import Links
 from elea.routing.linkstate.trees import Edges, edge_length, edge_share
 

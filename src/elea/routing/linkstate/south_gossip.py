@@ -7,9 +7,7 @@ its links tells which other gateways it is connected to: of those, one forwards 
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from elea.records import dataclass
+from elea.records import dataclass, field
 from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final
 
 from elea.limits import ZID_LEN_MAX
-from elea.records import dataclass
+from elea.records import dataclass, field
 
 WEIGHT_DEFAULT: Final = 100
 _JITTER: Final = 0.01

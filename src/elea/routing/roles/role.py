@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from elea.records import dataclass
+from elea.records import dataclass, replace
 from elea.routing.regions import (
     BOUND_NORTH,
     BOUND_SOUTH,
