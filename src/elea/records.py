@@ -165,7 +165,11 @@ def _compares_all(values: Iterable[object]) -> bool:
 
 def _comparison(name: str, names: Sequence[str]) -> Callable[..., Any]:
     """Return a comparison, or the hash, as the standard decorator would make it."""
-    values: Callable[[object], object] = operator.attrgetter(*names) if names else lambda _: ()
+    values: Callable[[object], object]
+    if len(names) > 1:
+        values = operator.attrgetter(*names)
+    else:  # a tuple too: what comes later has the same hash
+        values = lambda value: tuple(getattr(value, name) for name in names)  # noqa: E731
     if name == "__hash__":
         return lambda self: hash(values(self))
     compare = _OPERATORS[name]

@@ -49,6 +49,18 @@ class StandardFrozen:
     c: tuple[int, ...] = field(default_factory=tuple)
 
 
+@records.dataclass(frozen=True, slots=True)
+class Nothing:
+    """No fields."""
+
+
+@records.dataclass(frozen=True, slots=True)
+class Lone:
+    """One field."""
+
+    a: float
+
+
 def test_values_compare_hash_and_print_as_the_standard_ones() -> None:
     one, other = Frozen(1), Frozen(1, "x", ())
     assert one == other
@@ -62,6 +74,18 @@ def test_values_compare_hash_and_print_as_the_standard_ones() -> None:
     assert [one.name for one in dataclasses.fields(Frozen)] == ["a", "b", "c"]
     assert dataclasses.is_dataclass(Frozen)
     assert dataclasses.asdict(one) == {"a": 1, "b": "x", "c": ()}
+
+
+@pytest.mark.parametrize(
+    "value", [Nothing(), Lone(1), Lone(float("nan")), Frozen(1)], ids=lambda one: type(one).__name__
+)
+def test_a_hash_changed_when_its_method_was_compiled(value: object) -> None:
+    """A value with one field was lost in every dict and set after 300 hashes."""
+    first = hash(value)
+    assert first == hash(tuple(getattr(value, name) for name in records.field_names(type(value))))
+    is_equal = value == value
+    assert {hash(value) for _ in range(1_000)} == {first}
+    assert {value == value for _ in range(1_000)} == {is_equal}
 
 
 def test_frozen_values_stay_and_travel() -> None:
