@@ -212,6 +212,7 @@ class CycloneDomain:
         self._sockets = own_sockets() - others
         self.guid = self._guid(self._participant)
         self._open_wait_set()
+        self._qos = cyclone_qos.QosReader(c)
         self._type_infos: dict[bytes, tuple[int, bytes]] = {}  # copies and hashes, by endpoint
         self._conditions: dict[int, int] = {}  # of readers
         self._paused: set[int] = set()
@@ -296,7 +297,7 @@ class CycloneDomain:
                 is_writer,
                 cyclone_qos.text_at(sample.topic),
                 cyclone_qos.text_at(sample.type),
-                cyclone_qos.from_c(self._c, sample.qos),
+                self._qos.read(sample.qos),
                 info.instance_handle,
                 self._type_hash(guid, address),
             )
@@ -580,6 +581,7 @@ class CycloneDomain:
         for pointer, _ in self._type_infos.values():
             self._c.ddsi_typeinfo_free(pointer)
         self._type_infos.clear()
+        self._qos.close()
         self._c.dds_delete(self._participant)
         self._leave()
 
