@@ -173,7 +173,7 @@ class PendingPuts:
         origin = item.source.origin
         number = None
         if origin is not None:
-            number = SourceInfo(self._bridge.entity(origin.eid), origin.sn)
+            number = SourceInfo(self._bridge.origins.entity(origin.eid), origin.sn)
         blocks = self._blocks(item.source)
         publisher = self._publisher(blocks=blocks)
         if item.instance:
