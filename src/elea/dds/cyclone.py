@@ -291,17 +291,12 @@ class CycloneDomain:
         is_writer = topic == _TOPIC_WRITERS
         found: list[Discovered] = []
         if info.valid_data and guid[:12] != self.guid[:12]:
-            endpoint = Endpoint(
-                guid,
-                bytes(sample.participant),
-                is_writer,
-                cyclone_qos.text_at(sample.topic),
-                cyclone_qos.text_at(sample.type),
-                self._qos.read(sample.qos),
-                info.instance_handle,
-                self._type_hash(guid, address),
+            name, type_ = cyclone_qos.text_at(sample.topic), cyclone_qos.text_at(sample.type)
+            qos, participant_guid = self._qos.read(sample.qos), bytes(sample.participant)
+            handle, hash_ = info.instance_handle, self._type_hash(guid, address)
+            found.append(
+                Endpoint(guid, participant_guid, is_writer, name, type_, qos, handle, hash_)
             )
-            found.append(endpoint)
         if not is_there or not info.valid_data:
             self._forget_type(guid)
             found.append(Gone(guid, "writer" if is_writer else "reader"))
