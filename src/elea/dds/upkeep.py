@@ -1,8 +1,8 @@
 """Upkeep: which routes are looked at in a turn of the DDS thread, and when the others will be.
 
-A look passes on what waits in a route, or makes its mirrors what they should be. A bounded number
-of mirrors is looked at in a turn, so that discovery and samples come in between (D-208). Used by
-the DDS thread alone, except `wake`.
+A look passes on what waits in a route, or makes its mirrors what they should be. A turn makes and
+deletes the mirrors of a bounded number of routes, so that discovery and samples come in between
+(D-208). Used by the DDS thread alone, except `wake`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from elea.dds.bridge import Bridge, Route
 
 MAINTAIN_COUNT: Final = 64  # routes whose mirrors are looked at in one turn
+END_COUNT: Final = 16  # routes that end in one turn: to delete a mirror takes DDS a millisecond
 DRAIN_NS: Final = 30_000_000_000  # a route without endpoints may pass on what it has so long
 DRAIN_LOOK_NS: Final = 10_000_000
 
@@ -113,6 +114,7 @@ class Upkeep:
         self.guarded(route, poll)
 
     def _fire(self, now_ns: int) -> None:
+        ended = 0
         for id_ in self._schedule.due(now_ns):
             route = self._bridge.routes.get(id_)
             if route is None:
@@ -120,6 +122,9 @@ class Upkeep:
             if route.end_ns is not None:
                 if now_ns >= route.end_ns and self._may_end(route, now_ns):
                     self._bridge.end_route(route)
+                    ended += 1
+                    if ended == END_COUNT:
+                        return  # the others are due in the next turn
                     continue
                 self.touch_at(route, max(route.end_ns, now_ns + DRAIN_LOOK_NS))
             self.touch(route)
