@@ -2,6 +2,7 @@
 
     python bench/dds.py             a minute, JSON lines
     python bench/dds.py --quick     fewer samples
+    python bench/dds.py --only D-904
 
 Peers are processes of their own, on loopback. CPU is that of the process with the bridge or the
 loop, per sample; only ratios count. D-903 compares samples per second of CPU: on a host with fewer
@@ -30,10 +31,13 @@ from tests.dds.peers import Peer, bridge, config_of, next_domain, peer, until
 from tests.ports import free_port
 
 import elea
+from elea.dds.bridge import Route
 from elea.dds.cyclone import CycloneDomain
 from elea.dds.port import NO_ROOM, Endpoint
 from elea.dds.qos import CDR1, MirrorLimits, ReaderClass, mirror_reader, mirror_writer
+from elea.dds.routes import Direction
 from elea.dds.settings import DdsSettings
+from elea.dds.state import State
 from elea.sample import Sample
 from elea.session.session import Session
 
@@ -47,6 +51,7 @@ BARS: Final = {
     "D-906": 50,
     "D-908": 1.1,
 }
+LINES: Final = [f"D-{number}" for number in range(901, 909)]
 
 
 class End:
@@ -233,6 +238,15 @@ def _measure_to(end: End, other: Peer, count: int) -> tuple[float, float]:
     return used / count * 1e6, count / took
 
 
+def against_raw(
+    line: str, way: Callable[[str, int, int], tuple[float, float]], count: int, size: int
+) -> None:
+    """CPU per sample against a loop that does the least."""
+    raw, _ = way("raw", count, size)
+    made, rate = way("bridge", count, size)
+    tell(line, size=size, raw_us=raw, bridge_us=made, ratio=made / raw, per_s=rate)
+
+
 def versus_typed(
     way: Callable[[str, int, int], tuple[float, float]], name: str, count: int
 ) -> None:
@@ -282,6 +296,7 @@ def scale(count: int) -> dict[str, float]:
         other.answer()
         created = time.monotonic() - wall
         until(lambda: len(made.routes) == 2 * count, limit_s=120)
+        until(lambda: all(map(_is_routed, list(made.routes.values()))), limit_s=120)
         routed = time.monotonic() - wall
         used = time.process_time() - cpu
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
@@ -296,6 +311,12 @@ def scale(count: int) -> dict[str, float]:
         "kb_per_route": grown / (2 * count),
         "idle_percent": idle * 100,
     }
+
+
+def _is_routed(route: Route) -> bool:
+    """Whether a route has the mirrors that it needs: without a subscriber, it needs no reader."""
+    needed = State.ACTIVE if route.id.direction is Direction.TO_DDS else State.WAITING
+    return route.state.value is needed
 
 
 def large(size: int, count: int, period_s: float) -> int:
@@ -389,26 +410,30 @@ def main() -> None:
     os.environ["ELEA_NO_SCOUTING"] = "1"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer samples")
+    parser.add_argument("--only", metavar="LINE", action="append", choices=LINES, help="of LINES")
     args = parser.parse_args()
-    count = 20_000 if args.quick else 100_000
+    lines, quick = args.only or LINES, args.quick
+    count = 20_000 if quick else 100_000
     for size in (84, 1_000):
-        raw, _ = from_dds("raw", count, size)
-        made, rate = from_dds("bridge", count, size)
-        tell("D-901", size=size, raw_us=raw, bridge_us=made, ratio=made / raw, per_s=rate)
-        if size == 84:
-            versus_typed(from_dds, "from", count // 5)
-            versus_typed(to_dds, "to", count // 5)
-        raw, _ = to_dds("raw", count, size)
-        made, rate = to_dds("bridge", count, size)
-        tell("D-902", size=size, raw_us=raw, bridge_us=made, ratio=made / raw, per_s=rate)
-    alone, bridged = latency(200 if args.quick else 1_000)
-    tell("D-905", dds_ms=alone, bridge_ms=bridged, ratio=(bridged - alone) / alone)
-    tell("D-904", **scale(200 if args.quick else 900))
-    arrived = large(1_000_000, 30 if args.quick else 150, 1 / 30)
-    tell("D-906", **stalled(2.0 if args.quick else 10.0))
-    tell("D-907", one_mb=arrived, ten_mb=large(10_000_000, 3, 0.2))
-    soaked = soak(200, 100_000) if args.quick else soak(2_000, 1_000_000)
-    tell("D-908", **soaked)
+        if "D-901" in lines:
+            against_raw("D-901", from_dds, count, size)
+        if "D-902" in lines:
+            against_raw("D-902", to_dds, count, size)
+    if "D-903" in lines:
+        versus_typed(from_dds, "from", count // 5)
+        versus_typed(to_dds, "to", count // 5)
+    if "D-905" in lines:
+        alone, bridged = latency(200 if quick else 1_000)
+        tell("D-905", dds_ms=alone, bridge_ms=bridged, ratio=(bridged - alone) / alone)
+    if "D-904" in lines:
+        tell("D-904", **scale(200 if quick else 1_000))
+    if "D-906" in lines:
+        tell("D-906", **stalled(2.0 if quick else 10.0))
+    if "D-907" in lines:
+        arrived = large(1_000_000, 30 if quick else 150, 1 / 30)
+        tell("D-907", one_mb=arrived, ten_mb=large(10_000_000, 3, 0.2))
+    if "D-908" in lines:
+        tell("D-908", **(soak(200, 100_000) if quick else soak(2_000, 1_000_000)))
 
 
 if __name__ == "__main__":

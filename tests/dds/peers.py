@@ -23,6 +23,7 @@ from elea.dds.cyclone import CycloneDomain
 from elea.dds.presence import marker
 from elea.dds.routes import Direction
 from elea.dds.settings import DdsSettings
+from elea.dds.to_dds import ToDds
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.session.session import Session
 
@@ -282,6 +283,20 @@ def matched_here(made: Bridge, key: str, count: int) -> None:
         return found >= count
 
     until(enough, f"{count} matches of {key}")
+
+
+def writes_to(made: Bridge, guid: str) -> None:
+    """Wait until a mirror writer knows a reader: what it writes before does not reach it."""
+
+    def known() -> bool:
+        reader = made.table.endpoints.get(bytes.fromhex(guid))
+        return reader is not None and any(
+            reader.handle in route.readers_matched()
+            for route in list(made.routes.values())
+            if isinstance(route, ToDds)
+        )
+
+    until(known, f"a mirror writer that knows the reader {guid}")
 
 
 def matched_there(other: Peer, name: str, made: Bridge) -> None:

@@ -17,6 +17,7 @@ from tests.dds.peers import (
 )
 
 from elea.dds import bridge as bridge_module
+from elea.dds import upkeep
 from elea.dds.from_dds import FromDds
 from elea.dds.pending_puts import PendingPuts
 from elea.session.handlers import FifoChannel
@@ -36,7 +37,7 @@ def test_a_route_without_writers_passes_on_what_it_has_or_counts_it(
 ) -> None:
     domain = next_domain()
     if not has_room:
-        monkeypatch.setattr(bridge_module, "DRAIN_NS", 200_000_000)
+        monkeypatch.setattr(upkeep, "DRAIN_NS", 200_000_000)
     with (
         session_pair() as (near, far),
         bridge(near, domain, linger=0.1) as made,

@@ -23,6 +23,7 @@ from tests.dds.peers import (
     put,
     session_pair,
     until,
+    writes_to,
 )
 from tests.scale import scaled
 
@@ -222,7 +223,7 @@ def test_restarts_in_random_order_leave_one_copy() -> None:
         bridges = [made.__enter__()]
         try:
             talker.writer("w", "Talk", "Chatter")
-            listener.reader("r", "Hear", "Chatter")
+            reader = listener.reader("r", "Hear", "Chatter")
             value = 0
             for _ in range(scaled(6, 50)):
                 which = chosen.choice(("talker", "listener", "bridge"))
@@ -233,13 +234,14 @@ def test_restarts_in_random_order_leave_one_copy() -> None:
                 elif which == "listener":
                     (listener.kill if chosen.random() < 0.5 else listener.close)()
                     listener = Peer(domain, lease="1s")
-                    listener.reader("r", "Hear", "Chatter")
+                    reader = listener.reader("r", "Hear", "Chatter")
                 else:
                     made.__exit__(None, None, None)
                     made = bridge(near, domain, linger=0.2)
                     bridges.append(made.__enter__())
                 for name, one in (("w", talker), ("r", listener)):
                     matched_there(one, name, bridges[-1])
+                writes_to(bridges[-1], reader)
                 value += 1
                 first = len(seen)
                 talker.write("w", [{"number": value, "text": ""}])

@@ -280,7 +280,7 @@ def test_samples_that_the_old_mirror_gets_late_pass_in_their_order(
         assert [number(subscriber.handler.recv(LIMIT_S)) for _ in range(39)] == list(range(1, 40))
         # The old mirror ends in its time, though the route is looked at before.
         route: Any = rig.route("from_dds", "Slow")
-        rig.bridge.post(lambda now_ns: rig.bridge.touch_at(route, now_ns + 1))
+        rig.bridge.post(lambda now_ns: rig.bridge.upkeep.touch_at(route, now_ns + 1))
         until(lambda: other.bare_matched("slow bare") == 1)
         assert subscriber.handler.try_recv() is None
 

@@ -15,7 +15,9 @@ from elea.qos import Locality
 from elea.query import ConsolidationMode, QueryTarget
 from elea.sample import Sample
 from elea.session.handlers import Handler
+from elea.session.listeners import MatchingListener
 from elea.session.liveliness import LivelinessToken
+from elea.session.matching import MatchingStatus
 from elea.session.publisher import Publisher
 from elea.session.query import Query
 from elea.session.queryable import Queryable
@@ -57,6 +59,16 @@ class Answers:
     name: str
 
 
+@dataclass
+class Pub:
+    owner: Session
+    inner: Publisher
+    key: str
+    destination: Locality
+    listener: MatchingListener[Handler[MatchingStatus]]
+    told: bool = False  # by the listener
+
+
 def reaches(local: bool, destination: Locality, origin: Locality) -> bool:
     side = Locality.SESSION_LOCAL if local else Locality.REMOTE
     return destination in (Locality.ANY, side) and origin in (Locality.ANY, side)
@@ -70,7 +82,7 @@ class Sessions(RuleBasedStateMachine):
         self.world = World()
         self.sessions = [self.world.open() for _ in range(3)]
         self.subscribers: list[Sub] = []
-        self.publishers: list[tuple[Session, Publisher, str, Locality]] = []
+        self.publishers: list[Pub] = []
         self.queryables: list[Answers] = []
         self.tokens: list[tuple[LivelinessToken, str]] = []
         self.watchers: list[Watch] = []
@@ -102,18 +114,19 @@ class Sessions(RuleBasedStateMachine):
     def declare_publisher(self, number: int, key: str, destination: Locality) -> None:
         owner = self.session(number)
         inner = owner.declare_publisher(key, allowed_destination=destination)
-        self.publishers.append((owner, inner, key, destination))
+        listener = inner.declare_matching_listener()
+        self.publishers.append(Pub(owner, inner, key, destination, listener))
 
     @precondition(lambda self: self.publishers)
     @rule(number=which)
     def publish(self, number: int) -> None:
-        owner, inner, key, destination = self.publishers[number % len(self.publishers)]
-        inner.put(self.published(owner, key, destination))
+        one = self.publishers[number % len(self.publishers)]
+        one.inner.put(self.published(one.owner, one.key, one.destination))
 
     @precondition(lambda self: self.publishers)
     @rule(number=which)
     def undeclare_publisher(self, number: int) -> None:
-        self.publishers.pop(number % len(self.publishers))[1].undeclare()
+        self.publishers.pop(number % len(self.publishers)).inner.undeclare()
 
     def published(self, owner: Session, key: str, destination: Locality) -> str:
         self.count += 1
@@ -225,12 +238,17 @@ class Sessions(RuleBasedStateMachine):
 
     @invariant()
     def publishers_know_whether_they_are_heard(self) -> None:
-        for owner, inner, key, destination in self.publishers:
+        for pub in self.publishers:
             heard = any(
-                intersects(one.key, key) and reaches(one.owner is owner, destination, one.origin)
+                intersects(one.key, pub.key)
+                and reaches(one.owner is pub.owner, pub.destination, one.origin)
                 for one in self.subscribers
             )
-            assert inner.matching_status.matching == heard
+            assert pub.inner.matching_status.matching == heard
+            for status in pub.listener.drain():
+                assert status.matching != pub.told
+                pub.told = status.matching
+            assert pub.told == heard
 
     def teardown(self) -> None:
         for session in self.sessions:

@@ -29,6 +29,7 @@ from elea.dds.forwarding import Forwarding
 from elea.dds.from_dds import FromDds
 from elea.dds.history import HistoryQueries
 from elea.dds.instances import InstancePublishers
+from elea.dds.origins import Origins
 from elea.dds.port import Dds, Tier, TopicType
 from elea.dds.presence import Presence
 from elea.dds.qos import Qos
@@ -37,29 +38,20 @@ from elea.dds.rights import DomainRights
 from elea.dds.ros_graph import RosGraph
 from elea.dds.route_groups import RouteGroups
 from elea.dds.routes import Direction, Plan, RouteId, RouteTable
-from elea.dds.schedule import Schedule
 from elea.dds.service_routes import ServiceRoute
 from elea.dds.services import Services
 from elea.dds.settings import DdsSettings
-from elea.dds.state import LOG, State, StateCell
+from elea.dds.state import LOG, StateCell
 from elea.dds.to_dds import ToDds
 from elea.dds.types import TypeStore
+from elea.dds.upkeep import Upkeep
 from elea.errors import ClosedError
-from elea.ids import EntityGlobalId, EntityId
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.session.publisher import Origin
 from elea.session.session import Session
 
-MAINTAIN_COUNT: Final = 64  # routes whose mirrors are looked at in one turn
 IDLE_NS: Final = 1_000_000_000  # longest wait
-DRAIN_NS: Final = 30_000_000_000  # a route without endpoints may pass on what it has so long
-DRAIN_LOOK_NS: Final = 10_000_000
 STOP_S: Final = 5.0
 STOP_WAIT_NS: Final = 500_000_000  # for acknowledgements of all routes together
-_ENTITIES: Final = 0xC000_0000  # entity ids of DDS writers, beyond those of sessions and devices
-_ENTITIES_COUNT: Final = 1 << 20  # of one bridge
-_BLOCKS: Final = itertools.count()  # of entity ids, one per bridge of this process
-_BLOCKS_COUNT: Final = 1 << 9
 
 Route = FromDds | ToDds | ServiceRoute
 
@@ -127,13 +119,10 @@ class Bridge:
         self.describe = Description(self)
         self.turn_ns = time.monotonic_ns()  # when the last turn of the DDS thread began
         self.doing = "starting"
-        self._zid = session.zid()
-        self._entities = _ENTITIES + (next(_BLOCKS) % _BLOCKS_COUNT) * _ENTITIES_COUNT
-        self._next_entity = 0
+        self.origins = Origins(session.zid(), numbers=settings.numbering)
+        self.upkeep = Upkeep(self, self._interrupt)
         self._service_ids = itertools.count()
         self._posted: deque[Callable[[int], None]] = deque()
-        self._woken: deque[Route] = deque()
-        self._schedule = Schedule()
         self._is_waiting = False
         self._is_stopping = False
         self._stop_end_ns = 0  # until then routes that end at a stop wait for acknowledgements
@@ -201,21 +190,11 @@ class Bridge:
     def post(self, function: Callable[[int], None]) -> None:
         """Have the DDS thread call a function with the monotonic time."""
         self._posted.append(function)
+        self._interrupt()
+
+    def _interrupt(self) -> None:
         if self._is_waiting:
             self.dds.wake()
-
-    def wake(self, route: ToDds | ServiceRoute) -> None:
-        """Have the DDS thread look at a route that has samples."""
-        self._woken.append(route)
-        if self._is_waiting:
-            self.dds.wake()
-
-    def is_own(self, source: tuple[bytes, int]) -> bool:
-        """Whether a sample is one that this bridge put."""
-        zid, eid = source
-        return (
-            self._entities <= eid < self._entities + _ENTITIES_COUNT and zid == self._zid.to_bytes()
-        )
 
     # For routes.
 
@@ -227,21 +206,9 @@ class Bridge:
         """Return counters of a new route."""
         return RouteCounts()
 
-    def new_origin(self) -> Origin | None:
-        """Return a source for the samples of one more DDS writer (D-546)."""
-        if not self.settings.numbering:
-            return None
-        eid = self._entities + self._next_entity % _ENTITIES_COUNT
-        self._next_entity += 1
-        return Origin(self._zid.to_bytes(), eid)
-
     def next_service_id(self) -> int:
         """Return a number for the mirrors of one more service (D-666)."""
         return next(self._service_ids)
-
-    def entity(self, eid: int) -> EntityGlobalId:
-        """Return the identity of an origin."""
-        return EntityGlobalId(self._zid, EntityId(eid))
 
     def type_label(self, type_name: str) -> str:
         """Return a type's name as encodings and schemas have it."""
@@ -263,7 +230,7 @@ class Bridge:
             fresh = self.types.fresh.pop()
             self.answers.publish_schema(fresh, self.type_label(fresh.name))
         if next_ns is not None:
-            self.touch_plan_at(plan, next_ns)
+            self.upkeep.touch_plan_at(plan, next_ns)
         if is_over:
             self.forwarding.types_changed()
         return found
@@ -277,7 +244,7 @@ class Bridge:
             self._refilter()
             for route in list(self.routes.values()):
                 route.reconfigure()
-            self.touch_all()
+            self.upkeep.touch_all()
 
         self.post(act)
 
@@ -287,7 +254,7 @@ class Bridge:
         self.services.refilter()
         for route in list(self.routes.values()):
             if not self.settings.filter.allows(route.id.key, route.id.direction):
-                self._end(route)
+                self.end_route(route)
 
     def has_key(self, plan: Plan) -> bool:
         """Whether the type of a route is known and has key members."""
@@ -300,27 +267,6 @@ class Bridge:
         schema = None if found is None else self.answers.schemas.of(found)
         text = "" if schema is None else schema.instance_text(payload, is_key=is_key)
         return f"{route.id.key}/{text}" if text else ""
-
-    def touch(self, route: Route) -> None:
-        """Look at the mirrors of a route soon."""
-        self._schedule.touch(route.id)
-
-    def touch_all(self) -> None:
-        """Look at the mirrors of all routes soon."""
-        self._schedule.touch(*self.routes)
-
-    def touch_at(self, route: Route, due_ns: int) -> None:
-        """Look at a route at a time."""
-        self._schedule.touch_at(route.id, due_ns)
-
-    def touch_plan_at(self, plan: Plan, due_ns: int) -> None:
-        """Look at the route of a plan at a time."""
-        if plan.id in self.routes:
-            self._schedule.touch_at(plan.id, due_ns)
-
-    def retry_at(self, route: Route, attempts: int, now_ns: int) -> int:
-        """Have a failed route tried again, later each time; returns when (D-209)."""
-        return self._schedule.retry(route.id, attempts, now_ns)
 
     def undeclare(self, *declared: _Ends | None) -> None:
         """Undeclare things of the session, which may be closed."""
@@ -370,7 +316,7 @@ class Bridge:
         self.doing = "waiting"
         if timeout_ns:
             self._is_waiting = True
-            if self._posted or self._woken:  # put there before the flag was seen
+            if self._posted or self.upkeep.has_woken:  # put there before the flag was seen
                 timeout_ns = 0
         ready = self.dds.wait(timeout_ns)
         self._is_waiting = False
@@ -385,11 +331,8 @@ class Bridge:
         for reader in ready.readers:
             route = self.routes_by_reader.get(reader)
             if route is not None:
-                self._guarded(route, partial(route.take, reader, now_ns))
-        for _ in range(len(self._woken)):
-            self._poll(self._woken.popleft(), now_ns)
-        self._fire(now_ns)
-        self._maintain(now_ns)
+                self.upkeep.guarded(route, partial(route.take, reader, now_ns))
+        self.upkeep.turn(now_ns)
         self.graph.turn(now_ns)
         self.presence.tell_quiet(now_ns)
         self._tell_messages(now_ns)
@@ -397,12 +340,12 @@ class Bridge:
         self.counts.turn_ns_max = max(self.counts.turn_ns_max, took_ns)
 
     def _timeout_ns(self) -> int:
-        if self._posted or self._woken:
+        if self._posted or self.upkeep.has_woken:
             return 0
         now_ns = time.monotonic_ns()
         due_ns = self.graph.due_ns()
         longest_ns = IDLE_NS if due_ns is None else max(0, min(IDLE_NS, due_ns - now_ns))
-        return self._schedule.timeout_ns(now_ns, longest_ns)
+        return self.upkeep.timeout_ns(now_ns, longest_ns)
 
     def _call(self, function: Callable[[int], None], now_ns: int) -> None:
         try:
@@ -412,54 +355,6 @@ class Bridge:
         except Exception:
             self.counts.failures += 1
             LOG.exception("a task of the DDS thread failed")
-
-    def _guarded(self, route: Route | _Takes, function: Callable[[], object]) -> None:
-        """Call something of a route; what it raises makes the route fail, and nothing else."""
-        try:
-            function()
-        except ClosedError:
-            raise
-        except Exception as error:
-            self.counts.failures += 1
-            LOG.exception("route %a failed", route.id.key)
-            route.state.set(State.FAILED, self.now_ns(), str(error))
-
-    def _poll(self, route: Route, now_ns: int) -> None:
-        def poll() -> None:
-            due_ns = route.poll(now_ns)
-            if due_ns is not None and due_ns <= now_ns:
-                self._woken.append(route)  # more is there: in the next turn, others come between
-            elif due_ns is not None:
-                self.touch_at(route, due_ns)
-
-        self._guarded(route, poll)
-
-    def _fire(self, now_ns: int) -> None:
-        for id_ in self._schedule.due(now_ns):
-            route = self.routes.get(id_)
-            if route is None:
-                continue
-            if route.end_ns is not None:
-                if now_ns >= route.end_ns and self._may_end(route, now_ns):
-                    self._end(route)
-                    continue
-                self.touch_at(route, max(route.end_ns, now_ns + DRAIN_LOOK_NS))
-            self.touch(route)
-            self._poll(route, now_ns)
-
-    def _may_end(self, route: Route, now_ns: int) -> bool:
-        """Whether a route without endpoints has passed on all it has, or had time for it."""
-        assert route.end_ns is not None
-        if not isinstance(route, FromDds) or now_ns >= route.end_ns + DRAIN_NS:
-            return True
-        return route.is_drained(now_ns)
-
-    def _maintain(self, now_ns: int) -> None:
-        self.doing = "mirrors"
-        for id_ in self._schedule.take_touched(MAINTAIN_COUNT):
-            route = self.routes.get(id_)
-            if route is not None and route.end_ns is None:
-                self._guarded(route, partial(route.maintain, now_ns))
 
     # Routes.
 
@@ -478,7 +373,7 @@ class Bridge:
                 left += self.groups.lingering(route)
             route.end_ns = None
             route.update(plan)
-            self.touch(route)
+            self.upkeep.touch(route)
             if not id_.type_hash:
                 for endpoint in plan.endpoints:
                     self.answers.note_ros_hash(endpoint)
@@ -499,7 +394,7 @@ class Bridge:
             case _:
                 self.end_later(route)
                 return
-        self._end(route)
+        self.end_route(route)
 
     def _make(self, plan: Plan, changed: set[RouteId]) -> Route:
         route: Route
@@ -534,17 +429,18 @@ class Bridge:
         """End a route that has no reason any more, after `linger` (D-307)."""
         if route.end_ns is None:
             route.end_ns = self.now_ns() + self.linger_ns
-            self.touch_at(route, route.end_ns)
+            self.upkeep.touch_at(route, route.end_ns)
 
     def mirrors_changed(self) -> None:
         """Mirrors were made or deleted: the ROS graph is to be told."""
         self.graph.changed()
 
-    def _end(self, route: Route) -> None:
+    def end_route(self, route: Route) -> None:
+        """End a route now."""
         del self.routes[route.id]
-        self._schedule.forget(route.id)
+        self.upkeep.forget(route)
         self.groups.remove(route)
-        self._guarded(route, route.close)
+        self.upkeep.guarded(route, route.close)
         if isinstance(route, ServiceRoute):
             self.services.ended(route.id)
             self.counts.services.add(route.counts)
@@ -571,7 +467,7 @@ class Bridge:
         self._stop_end_ns = self.now_ns() + STOP_WAIT_NS
         self.history.close()
         for route in list(self.routes.values()):
-            self._end(route)
+            self.end_route(route)
         self.instances.close()
         self.services.stop()
         self.forwarding.stop()

@@ -212,6 +212,7 @@ class CycloneDomain:
         self._sockets = own_sockets() - others
         self.guid = self._guid(self._participant)
         self._open_wait_set()
+        self._qos = cyclone_qos.QosReader(c)
         self._type_infos: dict[bytes, tuple[int, bytes]] = {}  # copies and hashes, by endpoint
         self._conditions: dict[int, int] = {}  # of readers
         self._paused: set[int] = set()
@@ -290,17 +291,12 @@ class CycloneDomain:
         is_writer = topic == _TOPIC_WRITERS
         found: list[Discovered] = []
         if info.valid_data and guid[:12] != self.guid[:12]:
-            endpoint = Endpoint(
-                guid,
-                bytes(sample.participant),
-                is_writer,
-                cyclone_qos.text_at(sample.topic),
-                cyclone_qos.text_at(sample.type),
-                cyclone_qos.from_c(self._c, sample.qos),
-                info.instance_handle,
-                self._type_hash(guid, address),
+            name, type_ = cyclone_qos.text_at(sample.topic), cyclone_qos.text_at(sample.type)
+            qos, participant_guid = self._qos.read(sample.qos), bytes(sample.participant)
+            handle, hash_ = info.instance_handle, self._type_hash(guid, address)
+            found.append(
+                Endpoint(guid, participant_guid, is_writer, name, type_, qos, handle, hash_)
             )
-            found.append(endpoint)
         if not is_there or not info.valid_data:
             self._forget_type(guid)
             found.append(Gone(guid, "writer" if is_writer else "reader"))
@@ -580,6 +576,7 @@ class CycloneDomain:
         for pointer, _ in self._type_infos.values():
             self._c.ddsi_typeinfo_free(pointer)
         self._type_infos.clear()
+        self._qos.close()
         self._c.dds_delete(self._participant)
         self._leave()
 

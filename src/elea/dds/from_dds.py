@@ -160,7 +160,7 @@ class FromDds:
             return
         self.is_wanted = wanted
         self._unwanted_ns = None if wanted else now_ns
-        self._bridge.touch(self)
+        self._bridge.upkeep.touch(self)
 
     # Mirrors.
 
@@ -193,7 +193,7 @@ class FromDds:
                     self._make(of, type_, qos)
         except DdsError as error:
             self._attempts += 1
-            next_ns = self._bridge.retry_at(self, self._attempts, now_ns)
+            next_ns = self._bridge.upkeep.retry_at(self, self._attempts, now_ns)
             self.state.set(State.FAILED, now_ns, str(error), next_ns)
             return
         self._attempts = 0
@@ -210,7 +210,7 @@ class FromDds:
         linger_ns = bridge.linger_ns
         lingers = self._unwanted_ns is not None and now_ns - self._unwanted_ns < linger_ns
         if lingers and self._unwanted_ns is not None:
-            bridge.touch_at(self, self._unwanted_ns + linger_ns)
+            bridge.upkeep.touch_at(self, self._unwanted_ns + linger_ns)
         every = not bridge.settings.on_demand or self.is_wanted or lingers
         return [of for of in self.plan.classes if every or of.durability > 0]
 
@@ -249,7 +249,7 @@ class FromDds:
             self._is_waiting = True
         if self._period_ns is not None or self._out:
             self._dds.pause(made.handle, paused=True)
-            bridge.touch_at(self, bridge.now_ns())
+            bridge.upkeep.touch_at(self, bridge.now_ns())
         if self._is_waiting:
             for reader in self._classes:
                 self._dds.pause(reader, paused=True)
@@ -273,12 +273,12 @@ class FromDds:
         if self._period_ns is None and not self._out:
             for reader in self._classes:
                 self._dds.pause(reader, paused=False)
-        self._bridge.touch_at(self, now_ns)
+        self._bridge.upkeep.touch_at(self, now_ns)
 
     def _retire_later(self, old: Mirror, of: ReaderClass, now_ns: int) -> None:
         """Read an old mirror until writers know the new one; each sample passes once (D-309)."""
         self._retiring.append(Retiring(old, of, now_ns + RETIRE_NS))
-        self._bridge.touch_at(self, now_ns + RETIRE_NS)
+        self._bridge.upkeep.touch_at(self, now_ns + RETIRE_NS)
 
     def _begin_overlap(self, now_ns: int) -> None:
         self.sorter.remember_kept(now_ns, now_ns + SEEN_NS + self._bridge.linger_ns)
@@ -306,7 +306,7 @@ class FromDds:
             self._is_waiting = True
             self.others_known(now_ns)
         self._bridge.post(self._look)
-        self._bridge.touch_at(self, now_ns)
+        self._bridge.upkeep.touch_at(self, now_ns)
 
     def _held(self) -> list[Held]:
         return [held for one in self._retiring for held in one.held.values()]
@@ -321,7 +321,8 @@ class FromDds:
             for writer in one.expired(matched, now_ns):
                 self._release(one, writer)
             if not one.is_replaced(matched, now_ns):
-                self._bridge.touch_at(self, one.due_ns(now_ns))  # the time before took its place
+                # The time before took the place of this one.
+                self._bridge.upkeep.touch_at(self, one.due_ns(now_ns))
                 continue
             self._end_retired(one)
             self.sorter.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
@@ -333,12 +334,12 @@ class FromDds:
             return True
         readers = [handle for handle, one in self._classes.items() if one == of]
         if self._is_waiting:
-            self._bridge.touch_at(self, now_ns + BACK_OFF_NS_MAX)
+            self._bridge.upkeep.touch_at(self, now_ns + BACK_OFF_NS_MAX)
             return False
         for reader in readers:
             self.take(reader, now_ns)
         if self._out or any(self._dds.has_samples(reader) for reader in readers):
-            self._bridge.touch_at(self, self.retry_ns or now_ns)
+            self._bridge.upkeep.touch_at(self, self.retry_ns or now_ns)
             return False
         return True
 
@@ -467,13 +468,13 @@ class FromDds:
                 passing.append(sample)
             else:
                 old.hold(sample, reader, now_ns)
-        self._bridge.touch_at(self, old.due_ns(now_ns))
+        self._bridge.upkeep.touch_at(self, old.due_ns(now_ns))
         return passing
 
     def _release(self, old: Retiring, writer: int) -> None:
         """Put what was held of a writer."""
         held = old.release(writer, self._bridge.now_ns())
-        self._bridge.touch_at(self, old.settled_ns)
+        self._bridge.upkeep.touch_at(self, old.settled_ns)
         if held is not None and held.reader in self._classes:
             self._put_taken(held.samples, held.reader)
 
@@ -540,4 +541,4 @@ class FromDds:
                 self._dds.pause(reader, paused=True)
         self.retry_ns = now_ns + self._back_off_ns
         self._back_off_ns = min(2 * self._back_off_ns, BACK_OFF_NS_MAX)
-        self._bridge.touch_at(self, self.retry_ns)
+        self._bridge.upkeep.touch_at(self, self.retry_ns)

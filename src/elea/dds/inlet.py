@@ -52,7 +52,7 @@ class Inlet:
     def hand_over(self, route: ToDds) -> None:
         """Receive for another route of the same key from now on."""
         self._route = route
-        self._bridge.wake(route)
+        self._bridge.upkeep.wake(route)
 
     def close(self) -> int:
         """Receive no more; returns how many samples were not written."""
@@ -70,7 +70,7 @@ class Inlet:
 
     def is_own(self, source: tuple[bytes, int]) -> bool:
         """Whether a sample is one that the bridge put."""
-        return self._bridge.is_own(source)
+        return self._bridge.origins.has(source)
 
     def shows_delete(self, key: str) -> bool:
         """Whether the domain may see that a key is deleted (D-814)."""
@@ -85,7 +85,7 @@ class Inlet:
 
     def wake(self) -> None:
         """Tell the DDS thread that samples wait."""
-        self._bridge.wake(self._route)
+        self._bridge.upkeep.wake(self._route)
 
     def add_to_full(self, item: Item, length: int, sample: Sample) -> int:
         """Take a sample that found the line full, or is longer than it (D-457)."""

@@ -7,17 +7,16 @@ the DDS thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.cache import Written
-from elea.dds.counts import RouteCounts
 from elea.dds.port import Mirror, TopicType
 from elea.dds.qos import INFINITE, KEEP_ALL, Durability, Liveliness, Ownership, Qos
 
 if TYPE_CHECKING:
     from elea.dds.bridge import Bridge
+    from elea.dds.to_dds import ToDds
 
 MATCH_NS: Final = 5_000_000_000  # a new mirror writer waits so long for the readers there are
 ACKNOWLEDGE_NS: Final = 5_000_000_000  # a replaced one waits so long for acknowledgements
@@ -63,15 +62,13 @@ class MirrorWriters:
 
     Args:
         bridge: Whose domain they are in.
-        counts: Of the route; samples that no reader acknowledged are counted there.
-        look_at: Has the route looked at, at a time.
+        route: Whose they are; samples that no reader acknowledged are counted there.
     """
 
-    def __init__(self, bridge: Bridge, counts: RouteCounts, look_at: Callable[[int], None]) -> None:
+    def __init__(self, bridge: Bridge, route: ToDds) -> None:
         self._bridge = bridge
         self._dds = bridge.dds
-        self._counts = counts
-        self._look_at = look_at
+        self._route = route
         self._current: dict[WriterId, MirrorWriter] = {}
         self._retiring: list[_Retiring] = []
         self._owned: tuple[int, bytes] | None = None  # representation and instance written last
@@ -109,7 +106,7 @@ class MirrorWriters:
         self._retire(self._current.pop(id_, None), now_ns)
         self._bridge.mirror_qos[made.handle] = qos, type_
         found = self._current[id_] = MirrorWriter(made, type_, qos, now_ns + MATCH_NS)
-        self._look_at(found.ready_ns)
+        self._bridge.upkeep.touch_at(self._route, found.ready_ns)
         self._bridge.mirrors_changed()
         return found
 
@@ -133,7 +130,7 @@ class MirrorWriters:
                 self._retiring.remove(one)
                 self._delete(one.writer)
         if self._retiring:
-            self._look_at(now_ns + LOOK_NS)
+            self._bridge.upkeep.touch_at(self._route, now_ns + LOOK_NS)
         for writer in self._current.values():
             self._is_acknowledged(writer)
 
@@ -158,7 +155,7 @@ class MirrorWriters:
         if writer is not None:
             self._dds.flush(writer.mirror.handle)
             self._retiring.append(_Retiring(writer, now_ns + ACKNOWLEDGE_NS))
-            self._look_at(now_ns + LOOK_NS)
+            self._bridge.upkeep.touch_at(self._route, now_ns + LOOK_NS)
 
     def _is_acknowledged(self, writer: MirrorWriter, timeout_ns: int = 0) -> bool:
         if writer.unacknowledged_count and self._dds.is_acknowledged(
@@ -169,7 +166,7 @@ class MirrorWriters:
 
     def _delete(self, writer: MirrorWriter) -> None:
         if writer.unacknowledged_count:
-            self._counts.lose("unacknowledged", writer.lost_count())
+            self._route.counts.lose("unacknowledged", writer.lost_count())
         self._bridge.mirror_qos.pop(writer.mirror.handle, None)
         self._dds.delete(writer.mirror)
         self._bridge.mirrors_changed()

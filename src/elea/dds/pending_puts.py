@@ -78,17 +78,7 @@ class PendingPuts:
         self._counts = counts
         self._rmw = rmw
         self._items: deque[Run | Single] = deque()
-        priority, express = bridge.settings.priority_of(key)
-        self._publishers = {
-            blocking: bridge.session.declare_publisher(
-                KeyExpr(key),
-                encoding=encoding,
-                congestion_control=CongestionControl.BLOCK if blocking else CongestionControl.DROP,
-                priority=Priority(priority),
-                express=express,
-            )
-            for blocking in (True, False)
-        }
+        self._publishers: dict[bool, Publisher] = {}  # by whether they block; made when needed
 
     def __bool__(self) -> bool:
         """Whether something waits for room."""
@@ -104,7 +94,20 @@ class PendingPuts:
     @property
     def publisher(self) -> Publisher:
         """The one for reliable samples."""
-        return self._publishers[True]
+        return self._publisher(blocks=True)
+
+    def _publisher(self, *, blocks: bool) -> Publisher:
+        found = self._publishers.get(blocks)
+        if found is None:
+            priority, express = self._bridge.settings.priority_of(self._key)
+            found = self._publishers[blocks] = self._bridge.session.declare_publisher(
+                KeyExpr(self._key),
+                encoding=self._encoding,
+                congestion_control=CongestionControl.BLOCK if blocks else CongestionControl.DROP,
+                priority=Priority(priority),
+                express=express,
+            )
+        return found
 
     def add(self, item: Run | Single) -> None:
         """Put an item after those that wait."""
@@ -136,7 +139,7 @@ class PendingPuts:
 
     def _put_run(self, run: Run) -> bool:
         blocks = self._blocks(run.source)
-        publisher = self._publishers[blocks]
+        publisher = self._publisher(blocks=blocks)
         before = 0 if blocks else publisher.stats.dropped_count
         count = len(run.payloads)
         while run.start < count:
@@ -170,9 +173,9 @@ class PendingPuts:
         origin = item.source.origin
         number = None
         if origin is not None:
-            number = SourceInfo(self._bridge.entity(origin.eid), origin.sn)
+            number = SourceInfo(self._bridge.origins.entity(origin.eid), origin.sn)
         blocks = self._blocks(item.source)
-        publisher = self._publishers[blocks]
+        publisher = self._publisher(blocks=blocks)
         if item.instance:
             done = self._bridge.instances.send(
                 item.instance,

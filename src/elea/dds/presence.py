@@ -286,7 +286,7 @@ class Presence:
                 self._domain,
                 "standing by, another bridge serves it" if self._is_standby else "active",
             )
-            self._bridge.touch_all()
+            self._bridge.upkeep.touch_all()
 
     # Tokens of endpoints.
 
@@ -337,10 +337,10 @@ class Presence:
         linked = bool(self._bridge.session.info.transports())
         if linked and self._unlinked_ns is not None:
             self._unlinked_ns = None
-            self._bridge.touch_all()
+            self._bridge.upkeep.touch_all()
         elif not linked and self._unlinked_ns is None:
             self._unlinked_ns = now_ns
-            self._bridge.touch_all()
+            self._bridge.upkeep.touch_all()
 
     def is_reachable(self, plan: Plan, now_ns: int) -> bool:
         """Whether the sources of a route may be reached, by the lease of its readers (D-602)."""
@@ -349,7 +349,7 @@ class Presence:
             return True
         end_ns = self._unlinked_ns + lease_ns
         if now_ns < end_ns:
-            self._bridge.touch_plan_at(plan, end_ns)
+            self._bridge.upkeep.touch_plan_at(plan, end_ns)
             return True
         return False
 

@@ -49,7 +49,7 @@ class RemoteWriters:
                 continue
             if route.id.key == key:
                 route.sources = self.of(key)
-                self._bridge.touch(route)
+                self._bridge.upkeep.touch(route)
             elif "*" not in route.id.key:
                 continue
             (route.tracking.came if is_there else route.source_gone)(writer)

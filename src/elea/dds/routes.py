@@ -31,6 +31,8 @@ class Direction(Enum):
     SERVICE_SRV = "service_srv"  # a ROS service whose server is in the domain
     SERVICE_CLI = "service_cli"  # a ROS service whose client is in the domain
 
+    __hash__ = object.__hash__  # that of Enum is a Python call, thirty for each new route
+
 
 class Verdict(Enum):
     """Why an endpoint has a route, or none (D-310)."""

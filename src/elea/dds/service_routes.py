@@ -142,7 +142,7 @@ class ServiceRoute(ABC):
 
     def reconfigure(self) -> None:
         """Follow changed settings."""
-        self._bridge.touch(self)
+        self._bridge.upkeep.touch(self)
 
     @abstractmethod
     def is_wanted(self) -> bool:
@@ -164,7 +164,7 @@ class ServiceRoute(ABC):
         writes = self._type(*self._writes, now_ns, is_writer=False)
         if reads is None or writes is None:
             self.state.set(State.NO_TYPE, now_ns, "its type did not come yet")
-            self._bridge.touch_at(self, now_ns + LOOKUP_NS)
+            self._bridge.upkeep.touch_at(self, now_ns + LOOKUP_NS)
             return
         version = self._version()
         pair = self._pair
@@ -173,12 +173,12 @@ class ServiceRoute(ABC):
                 self._make(reads, writes, version)
             except DdsError as error:
                 self._attempts += 1
-                next_ns = self._bridge.retry_at(self, self._attempts, now_ns)
+                next_ns = self._bridge.upkeep.retry_at(self, self._attempts, now_ns)
                 self.state.set(State.FAILED, now_ns, str(error), next_ns)
                 return
         self._attempts = 0
         self.state.set(State.ACTIVE, now_ns)
-        self._bridge.touch_at(self, now_ns)
+        self._bridge.upkeep.touch_at(self, now_ns)
 
     def _facing(self, *, is_writer: bool) -> tuple[Endpoint, ...]:
         return tuple(one for one in self.plan.endpoints if one.is_writer is is_writer)
@@ -266,7 +266,7 @@ class ServiceRoute(ABC):
 
     def _send(self, sample: bytes, id_: RequestId) -> None:
         self._line.append((padded(sample), id_))
-        self._bridge.wake(self)
+        self._bridge.upkeep.wake(self)
 
     def poll(self, now_ns: int) -> int | None:
         """Write what waits; returns when to call again."""
@@ -379,7 +379,7 @@ class ServiceServer(ServiceRoute):
             _fail(query, "the request is not CDR 1, or its id is in use")
             return
         self._asked[id_.data] = _Asked(query, now_ns + self._timeout_ns)
-        self._bridge.touch_at(self, now_ns + self._timeout_ns)
+        self._bridge.upkeep.touch_at(self, now_ns + self._timeout_ns)
         self._send(sample, id_)
 
     def _took(self, id_: RequestId, payload: bytes, _taken: Taken, _now_ns: int) -> None:
@@ -447,7 +447,7 @@ class ServiceClient(ServiceRoute):
 
     def _look(self, _now_ns: int) -> None:
         self._is_served = self._querier.matching_status.matching
-        self._bridge.touch(self)
+        self._bridge.upkeep.touch(self)
 
     def poll(self, now_ns: int) -> int | None:
         """Write replies, once the clients can read them."""

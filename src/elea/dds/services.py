@@ -131,12 +131,12 @@ class Services:
             route.update(Plan(route.id, endpoints))
             if route.is_used:
                 route.end_ns = None
-                self._bridge.touch(route)
+                self._bridge.upkeep.touch(route)
             else:
                 self._bridge.end_later(route)
         other = self._routes.get((id_[0], id_[1], not id_[2]))
         if other is not None:
-            self._bridge.touch(other)
+            self._bridge.upkeep.touch(other)
         if not self._is_announcing:
             self._is_announcing = True
             self._bridge.post(self._announce)

@@ -106,7 +106,7 @@ class Sorter:
     def _source(self, writer: Endpoint) -> Source:
         # Advanced subscribers order samples and their history by stamps, unless they are numbered.
         by_stamps = self._bridge.settings.ros and writer.qos.is_durable
-        origin = None if by_stamps else self._bridge.new_origin()
+        origin = None if by_stamps else self._bridge.origins.new()
         of = ReaderClass.of(writer.qos)
         return Source(writer.guid, of, WriterClock(writer.guid), origin, writer.qos.is_durable)
 

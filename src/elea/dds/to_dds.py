@@ -67,7 +67,7 @@ class ToDds:
         self.sources: set[bytes] = set()  # remote writers that announce themselves (D-604)
         self._bridge = bridge
         self._dds = bridge.dds
-        self._writers = MirrorWriters(bridge, self.counts, lambda ns: bridge.touch_at(self, ns))
+        self._writers = MirrorWriters(bridge, self)
         self._instances: OrderedDict[str, bytes] = OrderedDict()  # serialised keys by key text
         self.tracking = SourceTracking(bridge)
         self._partly: tuple[Item, dict[int, int]] | None = None  # written by some mirrors so far
@@ -133,7 +133,7 @@ class ToDds:
             (n for n in range(min(len(before), len(mine)), 0, -1) if before[-n:] == mine[:n]), 0
         )
         self._line.put_back([*before, *mine[twice:]])
-        self._bridge.wake(self)
+        self._bridge.upkeep.wake(self)
 
     def reconfigure(self) -> None:
         """Follow changed settings; mirrors are compared with what they should be anyway."""
@@ -161,7 +161,7 @@ class ToDds:
                 self._make(id_, type_, now_ns)
         except DdsError as error:
             self._attempts += 1
-            next_ns = bridge.retry_at(self, self._attempts, now_ns)
+            next_ns = bridge.upkeep.retry_at(self, self._attempts, now_ns)
             self.state.set(State.FAILED, now_ns, str(error), next_ns)
             return
         self._attempts = 0
@@ -215,7 +215,7 @@ class ToDds:
     def source_gone(self, guid: bytes) -> None:
         """A remote writer is gone: unregister what only this one wrote (D-509)."""
         if self.tracking.gone(guid):
-            self._bridge.wake(self)
+            self._bridge.upkeep.wake(self)
 
     def _unregister_left(self) -> bool:
         """Unregister the instances of writers that are gone; False if there is no room."""
@@ -234,7 +234,7 @@ class ToDds:
     def rearrange(self, order: Callable[[list[Item]], list[Item]]) -> None:
         """Replace the samples that wait by what a function makes of them."""
         self._line.put_back(order(self._line.take(len(self._line))))
-        self._bridge.wake(self)
+        self._bridge.upkeep.wake(self)
 
     def instance_of(self, item: Item) -> bytes:
         """Return the serialised key of a sample; empty if there is none."""

@@ -99,7 +99,7 @@ class SessionCore:
 
     def end_listener(self, writer: Writer, listener_id: int) -> None:
         """No more changes; END goes to the outlet."""
-        outlet = writer.listeners.pop(listener_id, None)
+        outlet = self.writers.end_listener(writer, listener_id)
         if outlet is not None:
             self.face.emit(outlet, END)
 
@@ -115,7 +115,7 @@ class SessionCore:
             self.face.declare(DeclareSubscriber(subscription.id, self.face.wire_key(key)))
         if origin is not Locality.REMOTE:
             self.inbox.local.add(subscription)
-            self.writers.changed(SUBSCRIBERS)
+            self.writers.changed(SUBSCRIBERS, key)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
@@ -128,7 +128,7 @@ class SessionCore:
         if origin is not Locality.SESSION_LOCAL and not self.face.closed:
             self.face.declare(UndeclareSubscriber(subscription.id))
         self.face.emit(subscription.outlet, END)
-        self.writers.changed(SUBSCRIBERS)
+        self.writers.changed(SUBSCRIBERS, subscription.key)
 
     # Queries
 
@@ -139,14 +139,14 @@ class SessionCore:
         self.face.check_open()
         answerer = Answerer(self.face.new_id(), key, outlet, complete=complete, origin=origin)
         self.answerers.declare(answerer)
-        self.writers.changed(QUERYABLES)
+        self.writers.changed(QUERYABLES, key)
         return answerer
 
     def undeclare_answerer(self, answerer: Answerer) -> None:
         """No more queries; END goes to the outlet."""
         if self.answerers.undeclare(answerer):
             self.face.emit(answerer.outlet, END)
-            self.writers.changed(QUERYABLES)
+            self.writers.changed(QUERYABLES, answerer.key)
 
     def get(self, ask: Ask, outlet: Outlet) -> PendingGet:
         """Ask queryables; replies go to `outlet`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from elea.keyexpr.groups import KeyGroups
 from elea.records import dataclass, field
 from elea.session.face import Face
 from elea.session.outlet import END, Outlet
@@ -35,7 +36,7 @@ class _Shared:
     user_count: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RemoteQueryable:
     """A queryable of somebody else."""
 
@@ -48,9 +49,12 @@ class Interests:
     """The interests of one session, and the subscribers and queryables it learnt of."""
 
     face: Face
-    changed: Callable[[int], None]  # called with SUBSCRIBERS or QUERYABLES
-    remote_subscribers: dict[int, str] = field(default_factory=dict)
-    remote_queryables: dict[int, RemoteQueryable] = field(default_factory=dict)
+    # Called with SUBSCRIBERS or QUERYABLES, and the key of what came or went; None: any key.
+    changed: Callable[[int, str | None], None]
+    subscribers: KeyGroups[int] = field(default_factory=KeyGroups)  # of others, by number
+    queryables: KeyGroups[RemoteQueryable] = field(default_factory=KeyGroups)
+    _subscribers: dict[int, str] = field(default_factory=dict)
+    _queryables: dict[int, RemoteQueryable] = field(default_factory=dict)
     _shared: dict[tuple[int, str], _Shared] = field(default_factory=dict)
     _asked: dict[int, Outlet] = field(default_factory=dict)  # ended with the current answers
 
@@ -102,24 +106,33 @@ class Interests:
 
     def redeclare(self) -> None:
         """Ask another node the same, and forget what the old one said."""
-        self.remote_subscribers.clear()
-        self.remote_queryables.clear()
+        self.subscribers, self.queryables = KeyGroups(), KeyGroups()
+        self._subscribers.clear()
+        self._queryables.clear()
         for (options, key), shared in self._shared.items():
             self.ask(shared.id, options, key, InterestMode.CURRENT_FUTURE)
-        self.changed(SUBSCRIBERS)
-        self.changed(QUERYABLES)
+        self.changed(SUBSCRIBERS, None)
+        self.changed(QUERYABLES, None)
 
     def declared_subscriber(self, body: DeclareSubscriber) -> None:
         """Somebody subscribed, or is told of once more."""
         key = self.face.own_key(body.key)
-        if key is not None and self.remote_subscribers.get(body.id) != key:
-            self.remote_subscribers[body.id] = key
-            self.changed(SUBSCRIBERS)
+        before = self._subscribers.get(body.id)
+        if key is None or before == key:
+            return
+        self._subscribers[body.id] = key
+        self.subscribers.add(key, body.id)
+        self.changed(SUBSCRIBERS, key)
+        if before is not None:
+            self.subscribers.remove(before, body.id)
+            self.changed(SUBSCRIBERS, before)
 
     def undeclared_subscriber(self, body: UndeclareSubscriber) -> None:
         """A subscriber is gone."""
-        if self.remote_subscribers.pop(body.id, None) is not None:
-            self.changed(SUBSCRIBERS)
+        key = self._subscribers.pop(body.id, None)
+        if key is not None:
+            self.subscribers.remove(key, body.id)
+            self.changed(SUBSCRIBERS, key)
 
     def declared_queryable(self, body: DeclareQueryable) -> None:
         """Somebody answers queries, or has more or less to say than before."""
@@ -127,11 +140,19 @@ class Interests:
         if key is None:
             return
         now = RemoteQueryable(key, body.complete)
-        if self.remote_queryables.get(body.id) != now:
-            self.remote_queryables[body.id] = now
-            self.changed(QUERYABLES)
+        before = self._queryables.get(body.id)
+        if before == now:
+            return
+        self._queryables[body.id] = now
+        self.queryables.add(key, now)
+        if before is not None:
+            self.queryables.remove(before.key, before)
+            self.changed(QUERYABLES, before.key)
+        self.changed(QUERYABLES, key)
 
     def undeclared_queryable(self, body: UndeclareQueryable) -> None:
         """A queryable is gone."""
-        if self.remote_queryables.pop(body.id, None) is not None:
-            self.changed(QUERYABLES)
+        known = self._queryables.pop(body.id, None)
+        if known is not None:
+            self.queryables.remove(known.key, known)
+            self.changed(QUERYABLES, known.key)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from elea.keyexpr.match import includes, intersects
+from elea.keyexpr.groups import KeyGroups
+from elea.keyexpr.match import includes
 from elea.qos import Locality
 from elea.query import QueryTarget
 from elea.records import dataclass, field
@@ -45,6 +46,7 @@ class Writers:
     local_match: Callable[[Writer], bool]  # within the session
     interests: Interests = field(init=False)
     _writers: dict[int, Writer] = field(default_factory=dict)
+    _watched: KeyGroups[Writer] = field(default_factory=KeyGroups)  # those with listeners
 
     def __post_init__(self) -> None:
         self.interests = Interests(self.face, self.changed)
@@ -68,7 +70,9 @@ class Writers:
         if writer.destination is not Locality.SESSION_LOCAL and not self.face.closed:
             self.interests.release(writer.options, writer.key)
         ended = list(writer.listeners.values())
-        writer.listeners.clear()
+        if ended:
+            writer.listeners.clear()
+            self._watched.remove(writer.key, writer)
         return ended
 
     def status(self, writer: Writer) -> MatchingStatus:
@@ -80,14 +84,23 @@ class Writers:
         listener_id = self.face.new_id()
         if not writer.listeners:
             writer.told = self._matches(writer)
+            self._watched.add(writer.key, writer)
         writer.listeners[listener_id] = outlet
         if writer.told:
             self.face.emit(outlet, MatchingStatus(True))
         return listener_id
 
-    def changed(self, options: int) -> None:
-        """Something that may match came or went."""
-        for writer in list(self._writers.values()):
+    def end_listener(self, writer: Writer, listener_id: int) -> Outlet | None:
+        """Tell a listener no more; returns its outlet, to be ended."""
+        outlet = writer.listeners.pop(listener_id, None)
+        if outlet is not None and not writer.listeners:
+            self._watched.remove(writer.key, writer)
+        return outlet
+
+    def changed(self, options: int, key: str | None) -> None:
+        """Something on a key came or went, or on any key: look at the writers that it may match."""
+        met = self._writers.values() if key is None else self._watched.intersecting(key)
+        for writer in list(met):
             if writer.options == options and writer.listeners:
                 matching = self._matches(writer)
                 if matching != writer.told:
@@ -105,12 +118,11 @@ class Writers:
         if writer.destination is Locality.SESSION_LOCAL:
             return False
         if writer.options == SUBSCRIBERS:
-            keys = self.interests.remote_subscribers.values()
-            return any(intersects(key, writer.key) for key in keys)
+            return self.interests.subscribers.meets(writer.key)
         assert writer.options == QUERYABLES
         return any(
             serves(writer, one.key, complete=one.complete)
-            for one in self.interests.remote_queryables.values()
+            for one in self.interests.queryables.intersecting(writer.key)
         )
 
 

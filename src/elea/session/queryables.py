@@ -12,9 +12,8 @@ from typing import Final
 
 from elea.errors import InvalidValueError
 from elea.ids import EntityGlobalId
-from elea.keyexpr.keyexpr import KeyExpr
+from elea.keyexpr.groups import KeyGroups
 from elea.keyexpr.match import intersects
-from elea.keyexpr.tree import KeyExprTree
 from elea.qos import Locality
 from elea.query import QueryTarget
 from elea.records import dataclass, field
@@ -226,17 +225,12 @@ class Answerers:
     face: Face
     stamper: Stamper
     make_query: MakeQuery
-    _tree: KeyExprTree[list[Answerer]] = field(default_factory=KeyExprTree)
+    _by_key: KeyGroups[Answerer] = field(default_factory=KeyGroups)
     _by_id: dict[int, Answerer] = field(default_factory=dict)
 
     def declare(self, answerer: Answerer) -> None:
         """From now on it is asked."""
-        key = KeyExpr._trusted(answerer.key)
-        there = self._tree.get(key)
-        if there is None:
-            self._tree.insert(key, [answerer])
-        else:
-            there.append(answerer)
+        self._by_key.add(answerer.key, answerer)
         self._by_id[answerer.id] = answerer
         self._tell(answerer)
 
@@ -249,11 +243,7 @@ class Answerers:
         """It is asked no more; False if it was gone already."""
         if self._by_id.pop(answerer.id, None) is None:
             return False
-        there = self._tree.get(answerer.key)
-        assert there is not None
-        there.remove(answerer)
-        if not there:
-            self._tree.remove(answerer.key)
+        self._by_key.remove(answerer.key, answerer)
         if answerer.origin is not Locality.SESSION_LOCAL and not self.face.closed:
             self.face.declare(UndeclareQueryable(answerer.id))
         return True
@@ -290,8 +280,7 @@ class Answerers:
             self.face.declare(DeclareQueryable(answerer.id, wire_key, answerer.complete))
 
     def _matching(self, key: str, deaf: Locality) -> list[Answerer]:
-        groups = self._tree.intersecting(key)
-        return [one for group in groups for one in group if one.origin is not deaf]
+        return [one for one in self._by_key.intersecting(key) if one.origin is not deaf]
 
     def _choose(self, key: str, target: int, deaf: Locality) -> list[Answerer]:
         # The best match is chosen between sessions; all queryables of the chosen one are asked.

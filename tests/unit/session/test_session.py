@@ -18,6 +18,7 @@ from elea.qos import CongestionControl, Locality, Priority, Reliability
 from elea.routing.id_space import ID_MAX
 from elea.sample import Sample
 from elea.session.handlers import Callback, FifoChannel, RingChannel
+from elea.session.matching import Writer, Writers
 from elea.session.outlet import Channel
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
@@ -142,6 +143,28 @@ class TestPublications:
         local.undeclare()
         assert not matches(publisher)
         assert [status.matching for status in listener.drain()] == [True, False]
+
+    def test_a_subscriber_is_compared_with_publishers_on_its_keys_alone(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        a, b = world.open(), world.open()
+        publishers = [a.declare_publisher(f"robot/{number}/pose") for number in range(20)]
+        listeners = [one.declare_matching_listener() for one in publishers]
+        looked_at: list[str] = []
+        matches_now = Writers._matches
+
+        def counted(writers: Writers, writer: Writer) -> bool:
+            looked_at.append(writer.key)
+            return matches_now(writers, writer)
+
+        monkeypatch.setattr(Writers, "_matches", counted)
+        here = a.declare_subscriber("robot/7/*")
+        there = b.declare_subscriber("robot/7/**")
+        here.undeclare()
+        there.undeclare()
+        assert set(looked_at) == {"robot/7/pose"}
+        statuses = [[one.matching for one in listener.drain()] for listener in listeners]
+        assert statuses == [[True, False] if number == 7 else [] for number in range(20)]
 
     def test_what_does_not_fit_is_counted(self, world: World) -> None:
         session = world.open()
