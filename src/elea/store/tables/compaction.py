@@ -26,7 +26,7 @@ from elea.errors import EleaError, StoreError
 from elea.store.log.schema import RowKind
 from elea.store.tables.files import SORTED, DataFile
 from elea.store.tables.layout import TEXTS, RowWriter, with_dictionaries
-from elea.store.tables.table import Table, discard_unlisted
+from elea.store.tables.table import Table
 
 _LOG: Final = logging.getLogger("elea.store")
 RANGE_LEN_MAX: Final = 512 << 20  # octets that are sorted in memory at once: one file each
@@ -84,7 +84,7 @@ def compact(
         except (StoreError, FileNotFoundError) as error:
             if isinstance(error, FileNotFoundError) and _are_listed(table, group):
                 raise
-            discard_unlisted(table, new)
+            table.discard_unlisted(new)
             _LOG.warning("%s: %s was not compacted: %s", table.layout.root, day, error)
             continue
         made_count = sum(file.rows_count for file in new)
@@ -150,7 +150,7 @@ def merge(table: Table, count: int | None = None) -> int:
         try:
             table.replace(group, new)
         except StoreError as error:
-            discard_unlisted(table, new)
+            table.discard_unlisted(new)
             _LOG.info("%s: files of %s are left as they are: %s", table.layout.root, day, error)
             continue
         return len(group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
-from elea.store.tables.delta import sync_version
+from elea.atomic_file import sync
 from elea.store.tables.layout import RETENTION
 from elea.store.tables.results import File
 
@@ -91,3 +92,10 @@ class DeltaCatalog:
             return DeltaTable(self.root)
         except TableNotFoundError:
             return None
+
+
+def sync_version(log: Path, version: int) -> None:
+    """Make a version durable, if it is there: also one whose commit reported an error."""
+    with suppress(FileNotFoundError):
+        sync(log / f"{version:020d}.json")
+        sync(log)

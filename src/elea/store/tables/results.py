@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from elea.atomic_file import replacing
 from elea.errors import ConfigError, MissingDependencyError, StoreError
+from elea.store.tables.catalog import FORMATS, format_of
 from elea.store.tables.layout import wide
-from elea.store.tables.table import FORMATS, format_of
 
 DATA: Final = "rows"  # the directory of the files; no other table has one of that name
 _FILES_MAX: Final = 64  # of a table, before small ones become one
