@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -78,29 +78,26 @@ class Change:
     schema: pa.Schema | None = None
 
 
-class Snapshot(Protocol):
-    """A table as it was when this was made."""
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table as it was when this was made.
 
-    @property
-    def version(self) -> int:
-        """Grows with each commit, by any process; `ABSENT` if there is no table."""
+    Args:
+        version: Grows with each commit, by any process; `ABSENT` if there is no table.
+        schema: All columns; None if there is no table.
+        buckets: Those it was made with.
+        files: Lists all files, in the order of their paths. Plain Parquet has no versions: there
+            they are those of now.
+        marks: Gives the vector of a name; empty if it was never committed.
+        own: What the format has of it.
+    """
 
-    @property
-    def schema(self) -> pa.Schema | None:
-        """All columns; None if there is no table."""
-
-    @property
-    def buckets(self) -> Mapping[str, str]:
-        """Those it was made with."""
-
-    def files(self) -> list[DataFile]:
-        """All files, in the order of their paths.
-
-        Plain Parquet has no versions: there they are those of now.
-        """
-
-    def marks(self, name: str) -> dict[int, int]:
-        """The vector of a name; empty if it was never committed."""
+    version: int = ABSENT
+    schema: pa.Schema | None = None
+    buckets: Mapping[str, str] = field(default_factory=dict)
+    files: Callable[[], list[DataFile]] = list
+    marks: Callable[[str], dict[int, int]] = field(default=lambda _: {})
+    own: Any = None
 
 
 class Catalog(Protocol):
@@ -210,14 +207,15 @@ def refuse_smaller(root: Path, base: Snapshot, marks: Marks) -> None:
                 raise StoreError(f"{root}: mark {name}[{index}]: expected >= {known}, got {seen}")
 
 
-def missing_columns(have: pa.Schema, wanted: pa.Schema) -> list[pa.Field]:
+def missing_columns(have: pa.Schema | None, wanted: pa.Schema | None) -> list[pa.Field]:
     """Return the columns that a table does not have yet; null in its rows.
 
     Raises:
         StoreError: it has one of that name and another type.
     """
     missing = []
-    for column in wanted:
+    have = pa.schema([]) if have is None else have
+    for column in () if wanted is None else wanted:
         if column.name not in have.names:
             missing.append(column.with_nullable(True))
         elif have.field(column.name).type != column.type:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -46,53 +47,6 @@ _TEXT_MAX: Final = 1_024  # of a key among the statistics; longer ones are left 
 _MICROSECONDS: Final = 1_000
 
 
-class DeltaSnapshot:
-    """As `Snapshot`."""
-
-    def __init__(self, table: DeltaTable | None) -> None:
-        self.table = table
-        self._marks: dict[str, dict[int, int]] = {}
-
-    @property
-    def version(self) -> int:
-        """As `Snapshot`."""
-        return ABSENT if self.table is None else self.table.version()
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """As `Snapshot`."""
-        return None if self.table is None else pa.schema(self.table.schema())
-
-    @property
-    def buckets(self) -> Mapping[str, str]:
-        """As `Snapshot`."""
-        stored = None if self.table is None else self.table.metadata().configuration.get(BUCKETS)
-        found: dict[str, str] = json.loads(stored) if stored else {}
-        return found
-
-    def files(self) -> list[DataFile]:
-        """As `Snapshot`."""
-        if self.table is None:
-            return []
-        rows = pa.table(self.table.get_add_actions(flatten=True)).to_pylist()
-        return sorted((_file(row) for row in rows), key=lambda file: file.path)
-
-    def marks(self, name: str) -> dict[int, int]:
-        """As `Snapshot`; numbers have no gaps, as an index before one with a number has one too."""
-        if self.table is None:
-            return {}
-        if name not in self._marks:
-            found: dict[int, int] = {}
-            for index in (0,) if name == CHANGES else itertools.count():
-                number = self.table.transaction_version(_app(name, index))
-                if number is None:
-                    break
-                if number != _NOT_YET:
-                    found[index] = number
-            self._marks[name] = found
-        return dict(self._marks[name])
-
-
 class DeltaCatalog:
     """As `Catalog`."""
 
@@ -102,28 +56,35 @@ class DeltaCatalog:
         self.root = root
         self._design = design
 
-    def snapshot(self) -> DeltaSnapshot:
+    def snapshot(self) -> Snapshot:
         """As `Catalog`."""
         try:
-            return DeltaSnapshot(DeltaTable(str(self.root)))
+            table = DeltaTable(str(self.root))
         except TableNotFoundError:
-            return DeltaSnapshot(None)
+            return Snapshot()
+        stored = table.metadata().configuration.get(BUCKETS)
+        return Snapshot(
+            table.version(),
+            pa.schema(table.schema()),
+            json.loads(stored) if stored else {},
+            lambda: _files(table),
+            lru_cache(partial(_marks, table)),
+            table,
+        )
 
     def commit(self, base: Snapshot, change: Change) -> None:
         """As `Catalog`; columns come before files, in a version of their own."""
-        assert isinstance(base, DeltaSnapshot)
         refuse_smaller(self.root, base, change.marks)
-        if base.table is None:
-            assert change.schema is not None, "a table needs columns"
-            base = self._made(base, change.schema)
-        elif change.schema is not None:
-            base = self._widened(base, change.schema)
-        table = base.table
-        assert table is not None
+        missing = missing_columns(base.schema, change.schema)
+        if missing:
+            self._made(base, missing) if base.own is None else self._widened(base, missing)
+            number, base = base.version + 1, self.snapshot()
+            if base.version != number:
+                raise outdated(self.root, base)
         if not (change.add or change.remove or change.marks):
             return
-        # Partitions are said by name: a table has those it was made with.
-        partitions = table.metadata().partition_columns
+        table = base.own
+        schema, partitions = table.schema(), table.metadata().partition_columns
         is_change = bool(change.marks)
         now_ms = time.time_ns() // 1_000_000
         actions: list[AddAction | RemoveAction] = [
@@ -133,7 +94,6 @@ class DeltaCatalog:
             for file in change.remove
         ]
         actions += [_add(file, partitions, now_ms, is_change=is_change) for file in change.add]
-        schema = table.schema()
 
         def write(properties: CommitProperties) -> None:
             table.create_write_transaction(
@@ -156,45 +116,35 @@ class DeltaCatalog:
                 (self.root / path).unlink(missing_ok=True)
         return sorted({*found, *partials})
 
-    def _made(self, base: DeltaSnapshot, schema: pa.Schema) -> DeltaSnapshot:
+    def _made(self, base: Snapshot, columns: Sequence[pa.Field]) -> None:
         buckets = self._design.buckets
         stored = {BUCKETS: json.dumps(dict(buckets))} if buckets else {}
         self.root.mkdir(parents=True, exist_ok=True)
         try:
             DeltaTable.create(
                 str(self.root),
-                Schema.from_arrow(schema),
+                Schema.from_arrow(pa.schema(columns)),
                 mode="error",
                 partition_by=self._design.partitions,
                 configuration=RETENTION | stored,
                 raise_if_key_not_exists=False,
             )
         except DeltaError as error:
-            if self.snapshot().table is None:
+            if self.snapshot().own is None:
                 raise
             raise outdated(self.root, base) from error
         finally:
             self._sync(0)
-        return self.snapshot()
 
-    def _widened(self, base: DeltaSnapshot, schema: pa.Schema) -> DeltaSnapshot:
-        have = base.schema
-        assert have is not None
-        missing = missing_columns(have, schema)
-        if not missing:
-            return base
+    def _widened(self, base: Snapshot, columns: Sequence[pa.Field]) -> None:
         # Not the table of the base: delta-rs moves it to what it commits.
         table = DeltaTable(str(self.root), version=base.version)
-        fields = list(Schema.from_arrow(pa.schema(missing)).fields)
+        fields = list(Schema.from_arrow(pa.schema(columns)).fields)
         self._step(base, lambda one: table.alter.add_columns(fields, commit_properties=one))
-        found = self.snapshot()
-        if found.version != base.version + 1:
-            raise outdated(self.root, base)
-        return found
 
     def _step(
         self,
-        base: DeltaSnapshot,
+        base: Snapshot,
         write: Callable[[CommitProperties], None],
         transactions: list[Transaction] | None = None,
     ) -> None:
@@ -228,6 +178,23 @@ class DeltaCatalog:
 
     def _path(self, version: int) -> Path:
         return self.root / _LOG / f"{version:020d}.json"
+
+
+def _files(table: DeltaTable) -> list[DataFile]:
+    rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return sorted((_file(row) for row in rows), key=lambda file: file.path)
+
+
+def _marks(table: DeltaTable, name: str) -> dict[int, int]:
+    """Numbers have no gaps: an index before one with a number has one too."""
+    found: dict[int, int] = {}
+    for index in (0,) if name == CHANGES else itertools.count():
+        number = table.transaction_version(_app(name, index))
+        if number is None:
+            break
+        if number != _NOT_YET:
+            found[index] = number
+    return found
 
 
 def _app(name: str, index: int) -> str:

@@ -8,7 +8,8 @@ on top of that, and is told not to.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +27,6 @@ from pyiceberg.types import PrimitiveType
 
 from elea.atomic_file import sync
 from elea.store.tables.catalog import (
-    ABSENT,
     BUCKETS,
     CHANGES,
     RESULTS,
@@ -58,58 +58,128 @@ _STATS: Final = {
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 
 
-class IcebergSnapshot:
-    """As `Snapshot`."""
+class IcebergCatalog:
+    """As `Catalog`."""
 
-    def __init__(self, root: Path, table: IcebergTable | None) -> None:
-        self.table = table
-        self._root = root
+    format = "iceberg"
 
-    @property
-    def version(self) -> int:
-        """As `Snapshot`; metadata files are numbered."""
-        if self.table is None:
-            return ABSENT
-        return int(Path(self.table.metadata_location).name.partition("-")[0])
+    def __init__(self, root: Path, design: Design) -> None:
+        self.root = root
+        self._design = design
 
-    @property
-    def schema(self) -> pa.Schema | None:
-        """As `Snapshot`."""
-        if self.table is None:
+    def snapshot(self) -> Snapshot:
+        """As `Catalog`."""
+        table = self._table()
+        if table is None:
+            return Snapshot()
+        columns = schema_to_pyarrow(table.schema(), include_field_ids=False)
+        properties = table.properties
+        return Snapshot(
+            int(Path(table.metadata_location).name.partition("-")[0]),  # of the metadata file
+            pa.schema([pa.field(column.name, _small(column.type)) for column in columns]),
+            json.loads(properties.get(BUCKETS, "{}")),
+            lambda: self._files(table),
+            lambda name: _marks(name, properties.get(_property(name))),
+            table,
+        )
+
+    def commit(self, base: Snapshot, change: Change) -> None:
+        """As `Catalog`."""
+        refuse_smaller(self.root, base, change.marks)
+        missing = missing_columns(base.schema, change.schema)
+        if base.own is None:
+            self._made(base, missing)
+            base, missing = self.snapshot(), []
+        properties = {_property(name): _text(name, one) for name, one in change.marks.items()}
+        table = copy(base.own)  # PyIceberg moves it to what it commits
+        try:
+            with table.transaction() as step:
+                if missing:
+                    with step.update_schema() as columns:
+                        columns.union_by_name(pa.schema(missing))
+                if step.table_metadata.name_mapping() is None:
+                    schema = step.table_metadata.schema()
+                    properties[_MAPPING] = schema.name_mapping.model_dump_json()
+                if properties:
+                    step.set_properties(properties)
+                if change.add or change.remove:
+                    update = step.update_snapshot()
+                    listed = _listed(table) if change.remove else {}
+                    with update.overwrite() if change.remove else update.fast_append() as files:
+                        for file in change.remove:
+                            files.delete_data_file(listed[str(self.root / file.path)])
+                        for file in change.add:
+                            path = str(self.root / file.path)
+                            files.append_data_file(
+                                parquet_file_to_data_file(table.io, step.table_metadata, path)
+                            )
+        except CommitFailedException as error:
+            raise outdated(self.root, base) from error
+
+    def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
+        """As `Catalog`; older snapshots go, and the files that only they have."""
+        before = datetime.now(UTC) - timedelta(seconds=older_than_s)
+        if not dry_run:
+            committed(self, lambda base: self._expire(base, before))
+        table = self._table()
+        used: set[str] = set()
+        if table is not None and table.metadata.snapshots:
+            used.update(table.inspect.all_files()["file_path"].to_pylist())
+        found = [
+            str(file.relative_to(self.root))
+            for directory in ("data", "rows")
+            for file in (self.root / directory).rglob("*.parquet")
+            if file.stat().st_mtime < before.timestamp() and str(file) not in used
+        ]
+        found += old_partials(self.root, before.timestamp())
+        if not dry_run:
+            for path in found:
+                (self.root / path).unlink(missing_ok=True)
+        return sorted(found)
+
+    def _expire(self, base: Snapshot, before: datetime) -> None:
+        try:
+            copy(base.own).maintenance.expire_snapshots().older_than(before).commit()
+        except CommitFailedException as error:
+            raise outdated(self.root, base) from error
+
+    def _table(self) -> IcebergTable | None:
+        if not (self.root / CATALOG).is_file():
             return None
-        found = schema_to_pyarrow(self.table.schema(), include_field_ids=False)
-        return pa.schema([pa.field(column.name, small(column.type)) for column in found])
+        catalog = DurableCatalog(self.root)
+        for name in dict.fromkeys((self._design.name, ROWS.name, RESULTS.name)):
+            with suppress(NoSuchTableError):
+                return catalog.load_table(name)
+        return None
 
-    @property
-    def buckets(self) -> Mapping[str, str]:
-        """As `Snapshot`."""
-        stored = None if self.table is None else self.table.properties.get(BUCKETS)
-        found: dict[str, str] = json.loads(stored) if stored else {}
-        return found
+    def _made(self, base: Snapshot, columns: Sequence[pa.Field]) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        design, schema = self._design, pa.schema(columns)
+        catalog = DurableCatalog(self.root)
+        catalog.create_namespace_if_not_exists(design.name.partition(".")[0])
+        properties = _PROPERTIES | (_STATS if design.is_partitioned else {})
+        if design.buckets:
+            properties[BUCKETS] = json.dumps(dict(design.buckets))
+        place = self.root.as_uri()
+        try:
+            with (
+                catalog.create_table_transaction(
+                    design.name, schema, location=place, properties=properties
+                ) as step,
+                step.update_spec() as spec,
+            ):
+                for column in design.partitions:
+                    spec.add_field(column, IdentityTransform(), column)
+        except (CommitFailedException, TableAlreadyExistsError) as error:
+            raise outdated(self.root, base) from error
+        sync(self.root)
 
-    def files(self) -> list[DataFile]:
-        """As `Snapshot`."""
-        found = [self._file(file) for file in self.listed().values()]
+    def _files(self, table: IcebergTable) -> list[DataFile]:
+        found = [self._file(table, file) for file in _listed(table).values()]
         return sorted(found, key=lambda file: file.path)
 
-    def marks(self, name: str) -> dict[int, int]:
-        """As `Snapshot`."""
-        stored = None if self.table is None else self.table.properties.get(_property(name))
-        if not stored:
-            return {}
-        if name == CHANGES:
-            return {0: int(stored)}
-        return {int(index): int(number) for index, number in json.loads(stored).items()}
-
-    def listed(self) -> dict[str, IcebergFile]:
-        """Return the files as the format has them, by path."""
-        if self.table is None:
-            return {}
-        return {task.file.file_path: task.file for task in self.table.scan().plan_files()}
-
-    def _file(self, file: IcebergFile) -> DataFile:
-        assert self.table is not None
-        schema, partitions = self.table.schema(), [one.name for one in self.table.spec().fields]
+    def _file(self, table: IcebergTable, file: IcebergFile) -> DataFile:
+        schema, partitions = table.schema(), [one.name for one in table.spec().fields]
 
         def bound(bounds: Mapping[int, bytes] | None, name: str) -> Any:
             field = schema.find_field(name)
@@ -117,7 +187,7 @@ class IcebergSnapshot:
             assert isinstance(field.field_type, PrimitiveType)
             return None if octets is None else from_bytes(field.field_type, octets)
 
-        path = str(Path(file.file_path).relative_to(self._root))
+        path = str(Path(file.file_path).relative_to(self.root))
         if DATE not in partitions:
             return DataFile(path, file.record_count, file.file_size_in_bytes, "")
         low, high, nulls = file.lower_bounds, file.upper_bounds, file.null_value_counts or {}
@@ -140,119 +210,17 @@ class IcebergSnapshot:
         )
 
 
-class IcebergCatalog:
-    """As `Catalog`."""
+def _listed(table: IcebergTable) -> dict[str, IcebergFile]:
+    """Return the files as the format has them, by path."""
+    return {task.file.file_path: task.file for task in table.scan().plan_files()}
 
-    format = "iceberg"
 
-    def __init__(self, root: Path, design: Design) -> None:
-        self.root = root
-        self._design = design
-
-    def snapshot(self) -> IcebergSnapshot:
-        """As `Catalog`."""
-        if not (self.root / CATALOG).is_file():
-            return IcebergSnapshot(self.root, None)
-        catalog = DurableCatalog(self.root)
-        others = [one.name for one in (ROWS, RESULTS) if one.name != self._design.name]
-        for name in (self._design.name, *others):
-            try:
-                return IcebergSnapshot(self.root, catalog.load_table(name))
-            except NoSuchTableError:
-                continue
-        return IcebergSnapshot(self.root, None)
-
-    def commit(self, base: Snapshot, change: Change) -> None:
-        """As `Catalog`."""
-        assert isinstance(base, IcebergSnapshot)
-        refuse_smaller(self.root, base, change.marks)
-        if base.table is None:
-            assert change.schema is not None, "a table needs columns"
-            base = self._made(base, change.schema)
-            if not (change.add or change.marks):
-                return
-        table, wanted = copy(base.table), change.schema  # PyIceberg moves it to what it commits
-        assert table is not None
-        have = base.schema
-        assert have is not None
-        missing = [] if wanted is None else missing_columns(have, wanted)
-        try:
-            with table.transaction() as step:
-                if missing:
-                    with step.update_schema() as columns:
-                        columns.union_by_name(pa.schema(missing))
-                properties = {
-                    _property(name): _text(name, numbers) for name, numbers in change.marks.items()
-                }
-                if step.table_metadata.name_mapping() is None:
-                    schema = step.table_metadata.schema()
-                    properties[_MAPPING] = schema.name_mapping.model_dump_json()
-                if properties:
-                    step.set_properties(properties)
-                if change.add or change.remove:
-                    update = step.update_snapshot()
-                    listed = base.listed() if change.remove else {}
-                    with update.overwrite() if change.remove else update.fast_append() as files:
-                        for file in change.remove:
-                            files.delete_data_file(listed[str(self.root / file.path)])
-                        for file in change.add:
-                            path = str(self.root / file.path)
-                            files.append_data_file(
-                                parquet_file_to_data_file(table.io, step.table_metadata, path)
-                            )
-        except CommitFailedException as error:
-            raise outdated(self.root, base) from error
-
-    def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
-        """As `Catalog`; older snapshots go, and the files that only they have."""
-        before = datetime.now(UTC) - timedelta(seconds=older_than_s)
-        if not dry_run:
-            committed(self, lambda base: self._expire(base, before))
-        table = self.snapshot().table
-        used: set[str] = set()
-        if table is not None and table.metadata.snapshots:
-            used.update(table.inspect.all_files()["file_path"].to_pylist())
-        found = [
-            str(file.relative_to(self.root))
-            for directory in ("data", "rows")
-            for file in (self.root / directory).rglob("*.parquet")
-            if file.stat().st_mtime < before.timestamp() and str(file) not in used
-        ]
-        found += old_partials(self.root, before.timestamp())
-        if not dry_run:
-            for path in found:
-                (self.root / path).unlink(missing_ok=True)
-        return sorted(found)
-
-    def _expire(self, base: Snapshot, before: datetime) -> None:
-        assert isinstance(base, IcebergSnapshot)
-        if base.table is None:
-            return
-        try:
-            copy(base.table).maintenance.expire_snapshots().older_than(before).commit()
-        except CommitFailedException as error:
-            raise outdated(self.root, base) from error
-
-    def _made(self, base: IcebergSnapshot, columns: pa.Schema) -> IcebergSnapshot:
-        self.root.mkdir(parents=True, exist_ok=True)
-        design = self._design
-        catalog = DurableCatalog(self.root)
-        catalog.create_namespace_if_not_exists(design.name.partition(".")[0])
-        properties = _PROPERTIES | (_STATS if design.is_partitioned else {})
-        if design.buckets:
-            properties[BUCKETS] = json.dumps(dict(design.buckets))
-        try:
-            with catalog.create_table_transaction(
-                design.name, columns, location=self.root.as_uri(), properties=properties
-            ) as step:
-                if design.partitions:
-                    with step.update_spec() as spec:
-                        for column in design.partitions:
-                            spec.add_field(column, IdentityTransform(), column)
-        except (CommitFailedException, TableAlreadyExistsError) as error:
-            raise outdated(self.root, base) from error
-        sync(self.root)
-        return self.snapshot()
+def _marks(name: str, stored: str | None) -> dict[int, int]:
+    if not stored:
+        return {}
+    if name == CHANGES:
+        return {0: int(stored)}
+    return {int(index): int(number) for index, number in json.loads(stored).items()}
 
 
 def _property(name: str) -> str:
@@ -268,7 +236,7 @@ def _text(name: str, numbers: Mapping[int, int]) -> str:
     return json.dumps({str(index): number for index, number in sorted(numbers.items())})
 
 
-def small(type: pa.DataType) -> pa.DataType:
+def _small(type: pa.DataType) -> pa.DataType:
     """Return a type as tables have it; pyiceberg reads texts and lists as large ones."""
     if pa.types.is_large_string(type):
         return pa.string()
@@ -284,4 +252,4 @@ def small(type: pa.DataType) -> pa.DataType:
 
 
 def _small_field(field: pa.Field) -> pa.Field:
-    return field.with_type(small(field.type))
+    return field.with_type(_small(field.type))

@@ -25,7 +25,6 @@ import pyarrow.parquet as pq
 from elea.atomic_file import replace_text, sync
 from elea.errors import StoreError
 from elea.store.tables.catalog import (
-    ABSENT,
     CHANGES,
     Change,
     Design,
@@ -46,45 +45,6 @@ _VERSION: Final = 2
 _PLACES: Final = (f"{DATE}=*/**/*.parquet", "rows/*.parquet")
 
 
-class ParquetSnapshot:
-    """As `Snapshot`.
-
-    Args:
-        state: What the table says of itself; None: there is none.
-    """
-
-    def __init__(self, catalog: ParquetCatalog, state: Mapping[str, Any] | None) -> None:
-        self.state = state
-        self._catalog = catalog
-
-    @property
-    def version(self) -> int:
-        """As `Snapshot`."""
-        return ABSENT if self.state is None else int(self.state["commit"])
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """As `Snapshot`."""
-        if self.state is None:
-            return None
-        return ipc.read_schema(pa.py_buffer(bytes.fromhex(self.state["columns"])))
-
-    @property
-    def buckets(self) -> Mapping[str, str]:
-        """As `Snapshot`."""
-        found: dict[str, str] = {} if self.state is None else self.state["buckets"]
-        return found
-
-    def files(self) -> list[DataFile]:
-        """As `Snapshot`."""
-        return [] if self.state is None else self._catalog.files()
-
-    def marks(self, name: str) -> dict[int, int]:
-        """As `Snapshot`."""
-        numbers = {} if self.state is None else self.state["marks"].get(name, {})
-        return {int(index): number for index, number in numbers.items()}
-
-
 class ParquetCatalog:
     """As `Catalog`."""
 
@@ -95,34 +55,22 @@ class ParquetCatalog:
         self._own = root / _OWN
         self._design = design
 
-    def snapshot(self) -> ParquetSnapshot:
+    def snapshot(self) -> Snapshot:
         """As `Catalog`."""
         with self._locked():
-            return ParquetSnapshot(self, self._state())
-
-    def files(self) -> list[DataFile]:
-        """Return the files of now."""
-        with self._locked():
-            state = self._state()
-            paths = self._paths(state)
-        found = (_file(str(self.root), path) for path in paths)
-        return [file for file in found if file is not None]
+            return self._snapshot()
 
     def commit(self, base: Snapshot, change: Change) -> None:
         """As `Catalog`."""
         self._own.mkdir(parents=True, exist_ok=True)
         with self._locked():
-            here = ParquetSnapshot(self, self._state())
+            here = self._snapshot()
             if here.version != base.version:
                 raise outdated(self.root, base)
             refuse_smaller(self.root, here, change.marks)
-            columns = here.schema
-            if columns is None:
-                assert change.schema is not None, "a table needs columns"
-                columns = change.schema
-            elif change.schema is not None:
-                columns = pa.schema([*columns, *missing_columns(columns, change.schema)])
-            state = here.state or {"commit": ABSENT, "buckets": dict(self._design.buckets)}
+            missing = missing_columns(here.schema, change.schema)
+            columns = pa.schema([*(here.schema or ()), *missing])
+            state = here.own or {"buckets": dict(self._design.buckets), "marks": {}}
             removes = [file.path for file in change.remove]
             if "files" in state:  # of version 1: here others are none, from now on their place is
                 removes += sorted({*self._paths({})} - {*self._paths(state)})
@@ -132,10 +80,10 @@ class ParquetCatalog:
             }
             state = {
                 "version": _VERSION,
-                "commit": state["commit"] + 1,
+                "commit": here.version + 1,
                 "buckets": state["buckets"],
-                "columns": columns.serialize().to_pybytes().hex(),
-                "marks": state.get("marks", {}) | new_marks,
+                "columns": _hex(columns),
+                "marks": state["marks"] | new_marks,
             }
             moves = [file.path for file in change.add]
             journal = {"moves": moves, "removes": removes, "state": state}
@@ -190,6 +138,26 @@ class ParquetCatalog:
         (self._own / _JOURNAL).unlink()
         sync(self._own)
 
+    def _snapshot(self) -> Snapshot:
+        state = self._state()
+        if state is None:
+            return Snapshot()
+        return Snapshot(
+            state["commit"],
+            ipc.read_schema(pa.py_buffer(bytes.fromhex(state["columns"]))),
+            state["buckets"],
+            self._files,
+            lambda name: {int(at): one for at, one in state["marks"].get(name, {}).items()},
+            state,
+        )
+
+    def _files(self) -> list[DataFile]:
+        """Those of now, as nothing keeps those of before."""
+        with self._locked():
+            paths = self._paths(self._state())
+        found = (_file(str(self.root), path) for path in paths)
+        return [file for file in found if file is not None]
+
     def _paths(self, state: Mapping[str, Any] | None) -> list[str]:
         if state is not None and "files" in state:
             return [file["path"] for file in state["files"]]
@@ -217,7 +185,7 @@ class ParquetCatalog:
         """Version 1: a table of rows without its marks, or one of results with all of its files."""
         if "files" not in state:
             layout = Layout(str(self.root), state["buckets"], staged=True)
-            columns = state["columns"] or layout.table_schema().serialize().to_pybytes().hex()
+            columns = state["columns"] or _hex(layout.table_schema())
             return {"commit": 0, "buckets": state["buckets"], "columns": columns, "marks": {}}
         marks = {CHANGES: {"0": state["number"]}}
         about = {"commit": state["number"], "buckets": {}, "marks": marks}
@@ -234,6 +202,11 @@ class ParquetCatalog:
 
     def _write(self, name: str, value: object) -> None:
         replace_text(self._own / name, json.dumps(value))
+
+
+def _hex(schema: pa.Schema) -> str:
+    octets: bytes = schema.serialize().to_pybytes()
+    return octets.hex()
 
 
 @lru_cache(maxsize=65_536)  # what has its name never changes, and to open it costs a millisecond

@@ -51,11 +51,20 @@ class Table:
         """By shard, the number up to which a consumer has brought rows of a log."""
         return self._catalog.snapshot().marks(offsets_mark(consumer, log_id))
 
-    def commit(self, consumer: str, parts: Sequence[Part], *, lossy: bool = False) -> bool:
+    def commit(
+        self,
+        consumer: str,
+        parts: Sequence[Part],
+        *,
+        lossy: bool = False,
+        handed: Mapping[int, int] | None = None,
+    ) -> bool:
         """Take files into the table, all or none; whether it did not have them before.
 
         Args:
             lossy: Rows between those of the table and those of the parts may be missing.
+            handed: By shard, up to where a log was looked through for rows of this table: between
+                its end and there it has all.
 
         Raises:
             ConflictError: another writer brought some of these rows, or rows in between are
@@ -68,7 +77,7 @@ class Table:
 
         def plan(base: Snapshot) -> Change | None:
             ends = base.marks(mark)
-            after = advanced(ends, parts, lossy=lossy)
+            after = advanced(ends, parts, lossy=lossy, handed=handed or {})
             if after is None:
                 _discard_unlisted(self.layout, base, files)
                 return None
@@ -217,9 +226,13 @@ def _schema_of(snapshot: Snapshot) -> pa.Schema:
 
 
 def advanced(
-    ends: Mapping[int, int], parts: Sequence[Part], *, lossy: bool
+    ends: Mapping[int, int], parts: Sequence[Part], *, lossy: bool, handed: Mapping[int, int]
 ) -> dict[int, int] | None:
     """Up to where a table has rows once parts are in it; None if it has all of them.
+
+    Args:
+        lossy: Rows may be missing between.
+        handed: By shard, a number that is not missing any row before it, wherever the table ends.
 
     Raises:
         ConflictError: it has some of them, or rows in between are missing.
@@ -232,8 +245,12 @@ def advanced(
             done_count += 1
             continue
         end = after.get(part.shard, known)
-        if end is not None and (part.first < end or (part.first > end and not lossy)):
-            raise ConflictError(part.shard, part.first, part.end, end)
+        reached = max(
+            (one for one in (end, handed.get(part.shard)) if one is not None), default=None
+        )
+        is_missing = reached is not None and part.first > reached and not lossy
+        if is_missing or (end is not None and part.first < end):
+            raise ConflictError(part.shard, part.first, part.end, end or reached or 0)
         after[part.shard] = part.end
     if done_count and after:
         # One batch is in the table whole, or not at all: these are not the batches it knows.

@@ -2,75 +2,18 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
-from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.transforms import IdentityTransform
-from tests.unit.store.log.rows import rows
 from tests.unit.store.tables.made import position
+from tests.unit.store.tables.old import LOG, old, part_of
 
 from elea.errors import ConflictError, StoreError
-from elea.store.log.schema import POSITION
 from elea.store.tables.compaction import compact
-from elea.store.tables.files import Part
-from elea.store.tables.layout import WITH_STATS, Layout, PartWriter
 from elea.store.tables.table import Table, open_table
 
-VECTORS = Path(__file__).parents[3] / "vectors" / "tables"
-LOG = UUID(int=7)
 OLD_ROWS = ("delta-rows", "parquet-rows", "parquet-rows-cut", "iceberg-rows")
-
-
-def part_of(layout: Layout, first: int, end: int, shard: int = 1) -> Part:
-    writer = PartWriter(layout, LOG, shard, first, end)
-    batch = rows(first + 1_000 * (shard != 1), end - first)
-    numbers = ([shard] * (end - first), list(range(first, end)))
-    for field, values in zip(POSITION, numbers, strict=True):
-        batch = batch.append_column(field, pa.array(values, field.type))
-    writer.add(batch)
-    return writer.finish()
-
-
-def old_iceberg(root: Path) -> None:
-    """Make one as the release before did: rows 0 and 1 of shard 1 for consumer `c`."""
-    root.mkdir()
-    catalog = SqlCatalog("elea", uri=f"sqlite:///{root}/catalog.sqlite", warehouse=root.as_uri())
-    layout = Layout(str(root), partitions_inside=True)
-    catalog.create_namespace_if_not_exists("elea")
-    properties = {
-        "commit.retry.num-retries": "0",
-        "write.metadata.metrics.default": "none",
-        **{f"write.metadata.metrics.column.{name}": "full" for name in WITH_STATS},
-        "write.metadata.delete-after-commit.enabled": "true",
-        "write.metadata.previous-versions-max": "20",
-    }
-    with (
-        catalog.create_table_transaction(
-            "elea.bronze",
-            schema=layout.table_schema(),
-            location=root.as_uri(),
-            properties=properties,
-        ) as step,
-        step.update_spec() as spec,
-    ):
-        spec.add_field("date", IdentityTransform(), "date")
-    [file] = part_of(layout, 0, 2).files
-    with catalog.load_table("elea.bronze").transaction() as step:
-        step.set_properties({f"elea.ends.c.{LOG}": '{"1": 2}'})
-        step.add_files([str(root / file.path)], check_duplicate_files=False)
-
-
-def old(name: str, root: Path) -> Path:
-    if name.startswith("iceberg"):
-        old_iceberg(root)
-    else:
-        with zipfile.ZipFile(VECTORS / f"{name}.zip") as packed:
-            packed.extractall(root)
-    return root
 
 
 @pytest.fixture(params=OLD_ROWS)
