@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from elea.errors import MissingDependencyError, StoreError
 from elea.store.tables.files import DataFile
-from elea.store.tables.layout import BUCKET, DATE
+from elea.store.tables.layout import BUCKET, DATE, old_partials
 
 FORMATS: Final = ("delta", "iceberg", "parquet")
 ABSENT: Final = -1  # the version of a table that is not there yet
@@ -122,8 +122,11 @@ class Catalog(Protocol):
                 known: its files must stay.
         """
 
-    def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
-        """Remove files that are not of the table, and are older than that; their paths."""
+    def forget(self, before_s: float) -> None:
+        """Give up versions that were replaced before a time, if the format keeps them by itself."""
+
+    def unlisted(self, before_s: float) -> list[str]:
+        """Return data files from before a time that no version has which can still be read."""
 
 
 def open_catalog(root: Path, format: str, design: Design) -> Catalog:
@@ -182,6 +185,20 @@ def committed(catalog: Catalog, plan: Callable[[Snapshot], Change | None]) -> Ch
             time.sleep(min(0.005 * 2**attempt, 0.5))
     reason = f"gave up after {ATTEMPTS_MAX} attempts: concurrent commits kept winning"
     raise StoreError(f"{catalog.root}: {reason}")
+
+
+def vacuum(catalog: Catalog, older_than_s: float, *, dry_run: bool = False) -> list[str]:
+    """Remove files that are not of a table, and are older than that; their paths.
+
+    They were replaced, or never committed, or never finished.
+    """
+    before_s = time.time() - older_than_s
+    if not dry_run:
+        catalog.forget(before_s)
+    found = sorted({*catalog.unlisted(before_s), *old_partials(catalog.root, before_s)})
+    for path in () if dry_run else found:
+        (catalog.root / path).unlink(missing_ok=True)
+    return found
 
 
 def offsets_mark(consumer: str, log_id: object) -> str:

@@ -37,7 +37,7 @@ from elea.store.tables.catalog import (
     refuse_smaller,
 )
 from elea.store.tables.files import DataFile, Stats
-from elea.store.tables.layout import BUCKET, DATE, RETENTION, old_partials
+from elea.store.tables.layout import BUCKET, DATE, RETENTION
 
 _LOG: Final = "_delta_log"
 _COMMIT: Final = "elea.commit"
@@ -102,19 +102,16 @@ class DeltaCatalog:
 
         self._step(base, write, _transactions(change.marks))
 
-    def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
-        """As `Catalog`; hours, rounded up."""
-        found = DeltaTable(str(self.root)).vacuum(
-            -(-older_than_s // _HOUR_S),
-            dry_run=dry_run,
-            enforce_retention_duration=False,
-            full=True,
+    def forget(self, before_s: float) -> None:
+        """As `Catalog`: the log of Delta forgets by the properties of the table."""
+
+    def unlisted(self, before_s: float) -> list[str]:
+        """As `Catalog`; in whole hours, rounded up."""
+        hours = -(-max(round(time.time() - before_s), 0) // _HOUR_S)
+        found: list[str] = DeltaTable(str(self.root)).vacuum(
+            hours, dry_run=True, enforce_retention_duration=False, full=True
         )
-        partials = old_partials(self.root, time.time() - older_than_s)
-        if not dry_run:
-            for path in partials:
-                (self.root / path).unlink(missing_ok=True)
-        return sorted({*found, *partials})
+        return found
 
     def _made(self, base: Snapshot, columns: Sequence[pa.Field]) -> None:
         buckets = self._design.buckets

@@ -41,7 +41,7 @@ from elea.store.tables.catalog import (
 )
 from elea.store.tables.files import DataFile, Stats
 from elea.store.tables.iceberg_catalog import CATALOG, DurableCatalog
-from elea.store.tables.layout import BUCKET, DATE, WITH_STATS, old_partials
+from elea.store.tables.layout import BUCKET, DATE, WITH_STATS
 
 _NUMBER: Final = "elea.number"
 _MAPPING: Final = TableProperties.DEFAULT_NAME_MAPPING  # files have no field ids: names tell
@@ -55,6 +55,7 @@ _STATS: Final = {
     # In full, as keys have long beginnings in common.
     **{f"write.metadata.metrics.column.{name}": "full" for name in WITH_STATS},
 }
+_PLACES: Final = ("data", "rows")  # of files
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 
 
@@ -116,26 +117,19 @@ class IcebergCatalog:
         except CommitFailedException as error:
             raise outdated(self.root, base) from error
 
-    def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
-        """As `Catalog`; older snapshots go, and the files that only they have."""
-        before = datetime.now(UTC) - timedelta(seconds=older_than_s)
-        if not dry_run:
-            committed(self, lambda base: self._expire(base, before))
+    def forget(self, before_s: float) -> None:
+        """As `Catalog`."""
+        committed(self, lambda base: self._expire(base, datetime.fromtimestamp(before_s, UTC)))
+
+    def unlisted(self, before_s: float) -> list[str]:
+        """As `Catalog`."""
         table = self._table()
         used: set[str] = set()
         if table is not None and table.metadata.snapshots:
             used.update(table.inspect.all_files()["file_path"].to_pylist())
-        found = [
-            str(file.relative_to(self.root))
-            for directory in ("data", "rows")
-            for file in (self.root / directory).rglob("*.parquet")
-            if file.stat().st_mtime < before.timestamp() and str(file) not in used
-        ]
-        found += old_partials(self.root, before.timestamp())
-        if not dry_run:
-            for path in found:
-                (self.root / path).unlink(missing_ok=True)
-        return sorted(found)
+        files = (file for name in _PLACES for file in (self.root / name).rglob("*.parquet"))
+        old = (file for file in files if file.stat().st_mtime < before_s)
+        return [str(file.relative_to(self.root)) for file in old if str(file) not in used]
 
     def _expire(self, base: Snapshot, before: datetime) -> None:
         try:

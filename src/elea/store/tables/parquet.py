@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -35,7 +34,7 @@ from elea.store.tables.catalog import (
     refuse_smaller,
 )
 from elea.store.tables.files import DataFile, Stats
-from elea.store.tables.layout import BUCKET, DATE, STAGING, Layout, old_partials, stats_of
+from elea.store.tables.layout import BUCKET, DATE, STAGING, Layout, stats_of
 
 _OWN: Final = "_elea"
 _TABLE: Final = "table.json"
@@ -90,18 +89,15 @@ class ParquetCatalog:
             self._write(_JOURNAL, journal)
             self._apply(journal)
 
-    def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
-        """As `Catalog`."""
-        before_s = time.time() - older_than_s
+    def forget(self, before_s: float) -> None:
+        """As `Catalog`: there are no versions."""
+
+    def unlisted(self, before_s: float) -> list[str]:
+        """As `Catalog`: what has its place is of the table."""
         with self._locked():
             staged = self.root.glob(f"{STAGING}/**/*.parquet")
             old = (file for file in staged if file.stat().st_mtime < before_s)
-            found = [str(file.relative_to(self.root)) for file in old]
-            found += old_partials(self.root, before_s)
-            if not dry_run:
-                for path in found:
-                    (self.root / path).unlink(missing_ok=True)
-        return sorted(found)
+            return [str(file.relative_to(self.root)) for file in old]
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

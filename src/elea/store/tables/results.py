@@ -7,8 +7,8 @@ then.
 
 from __future__ import annotations
 
+import logging
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,14 +28,17 @@ from elea.store.tables.catalog import (
     Snapshot,
     committed,
     open_catalog,
+    vacuum,
 )
 from elea.store.tables.files import DataFile
 from elea.store.tables.layout import STAGING, discard, wide
 from elea.store.tables.table import checked_format
 
+_LOG: Final = logging.getLogger("elea.store")
 DATA: Final = "rows"  # the directory of the files; no other table has one of that name
 _FILES_MAX: Final = 64  # of a table, before small ones become one
 _SMALL_LEN: Final = 16 << 20  # octets
+_CHANGES: Final = 256  # after which files that are not of the table any more are looked for
 _READ_S: Final = 3_600  # files that are not of the table any more stay that long, for readers
 
 
@@ -146,8 +149,8 @@ class Results:
             lost.extend(planned.add if planned is not None else ())
             return planned
 
-        if committed(self._catalog, plan) is not None and number % _FILES_MAX == 0:
-            self._sweep()
+        if committed(self._catalog, plan) is not None and number % _CHANGES == 0:
+            self._tidy()
 
     def _planned(
         self, base: Snapshot, number: int, rows: pa.Table | None, removals: Sequence[Removal]
@@ -173,15 +176,12 @@ class Results:
         is_new = base.schema is None
         return Change(come, gone, {CHANGES: {0: number}}, schema if is_new else None)
 
-    def _sweep(self) -> None:
-        """Take away files that no reader can still be at."""
-        used = {file.path for file in self._catalog.snapshot().files()}
-        before_s = time.time() - _READ_S
-        for directory in (DATA, f"{STAGING}/{DATA}"):
-            for path in (self.root / directory).glob("*"):
-                is_listed = f"{directory}/{path.name}" in used
-                if not is_listed and path.stat().st_mtime < before_s:
-                    path.unlink(missing_ok=True)
+    def _tidy(self) -> None:
+        """Remove files that no reader can still be at. If it fails, rows are safe."""
+        try:
+            vacuum(self._catalog, _READ_S)
+        except Exception as error:  # of a disk, or of a library
+            _LOG.warning("%s: files that were replaced stay: %s", self.root, error)
 
     def _without(
         self, files: Sequence[DataFile], removals: Sequence[Removal], schema: pa.Schema

@@ -32,6 +32,7 @@ from elea.store.tables.catalog import (
     missing_columns,
     offsets_mark,
     open_catalog,
+    vacuum,
 )
 from elea.store.tables.files import DataFile, Part, pruned
 from elea.store.tables.layout import COLUMNS, Layout, checked_buckets, discard
@@ -134,7 +135,7 @@ class Table:
 
     def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
         """Remove files that are not of the table, and are older than that; which they are."""
-        return self._catalog.vacuum(older_than_s, dry_run=dry_run)
+        return vacuum(self._catalog, older_than_s, dry_run=dry_run)
 
     def discard_unlisted(self, files: Sequence[DataFile]) -> None:
         """Remove files that were written for the table, except those that it lists.

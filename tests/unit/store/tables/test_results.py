@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import duckdb
@@ -195,6 +196,39 @@ def test_a_gold_table_was_no_table_to_others_unless_it_was_of_format_delta(
     assert [file.rows_count for file in table.files()] == [2]
     open_results(tmp_path).change(2, rows("c"))
     assert dataset(tmp_path).count_rows() == 3
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_changes_replaced_goes_and_iceberg_kept_a_snapshot_of_each_for_ever(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CHANGES", 4)
+    monkeypatch.setattr(module, "_READ_S", 0)
+    table = open_results(tmp_path, format)
+    (tmp_path / "_elea").mkdir(exist_ok=True)
+    (tmp_path / "_elea" / "round-1.arrow").write_text("what gold remembers")
+    for number in range(1, 8):
+        everything = removal_all(table.schema())
+        table.change(number, rows("a" * number), [] if everything is None else [everything])
+    orphan = Path(table.paths()[0]).with_name(".x.parquet.partial")
+    orphan.touch()
+    os.utime(orphan, (0, 0))
+    everything = removal_all(table.schema())
+    table.change(8, rows("b"), [everything] if everything is not None else [])
+    assert sorted(str(path) for path in tmp_path.rglob("*.parquet*")) == table.paths()
+    assert (tmp_path / "_elea" / "round-1.arrow").exists()
+    assert names(table) == ["b"]
+    if format == "iceberg":
+        catalog = SqlCatalog("elea", uri=f"sqlite:///{tmp_path}/catalog.sqlite")
+        assert len(catalog.load_table("elea.results").metadata.snapshots) == 1
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(module, "vacuum", full)
+    for number in range(9, 13):
+        table.change(number, rows("c"))
+    assert table.number() == 12
 
 
 @pytest.mark.parametrize("name", ["delta-results", "parquet-results", "iceberg-results"])
