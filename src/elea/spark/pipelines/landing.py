@@ -33,6 +33,7 @@ from elea.spark.pipelines.handed import HandedFile
 from elea.spark.pipelines.silver import BAD_COLUMNS, EXTRA, Silver
 from elea.spark.rows import raw_range
 from elea.store.log.ranges import of_keys
+from elea.store.tables.catalog import offsets_mark
 from elea.store.tables.compaction import tidy
 from elea.store.tables.files import Part, parts_of
 from elea.store.tables.layout import COLUMNS, Layout, PartWriter
@@ -272,11 +273,15 @@ def commit(
         is_due = table is tables[0] or number % _EMPTY_EVERY == 0 or any(one.files for one in parts)
         if parts and (bad or is_due or not handed.note(table, parts, None)):
             log_id = parts[0].log_id
-            ends = handed.ends(table, log_id, place.open(table.name).ends(place.consumer, log_id))
-            # Bad rows come first: where the table ends, its bad rows are all in theirs.
-            bad_ends = {part.shard: ends.get(part.shard, part.first) for part in parts}
-            done += _taken(place, table.name + BAD, bad, bad_ends)
-            done += _taken(place, table.name, ones, ends)
+            made = place.open(table.name)
+            own = made.opened.marks(offsets_mark(place.consumer, log_id))
+            ends = handed.ends(table, log_id, own)
+            if bad:
+                # They come first: where the table ends, its bad rows are all in theirs.
+                bad_ends = {part.shard: ends.get(part.shard, part.first) for part in parts}
+                bad_rows = place.open(table.name + BAD, BAD_COLUMNS)
+                done.append(_taken(place, table.name + BAD, bad_rows, bad, bad_ends))
+            done.append(_taken(place, table.name, made, ones, ends))
             handed.note(table, parts, done[-1].ends)
         drift = _distinct(one for each in ones for one in each.drift)
         if drift and isinstance(table, Decoded):
@@ -305,17 +310,14 @@ def _whole_batch(name: str, bad: Sequence[Landed], all_rows: Sequence[Landed]) -
 
 
 def _taken(
-    place: Place, name: str, landed: Sequence[Landed], handed: Mapping[int, int]
-) -> list[Committed]:
+    place: Place, name: str, table: Table, landed: Sequence[Landed], handed: Mapping[int, int]
+) -> Committed:
     """Commit what a table does not have of a batch, and remove the files of the rest."""
-    if not landed:
-        return []
-    columns = BAD_COLUMNS if name.endswith(BAD) else COLUMNS  # others are made by `prepare`
-    table = place.open(name, columns)
-    ends = table.ends(place.consumer, landed[0].part.log_id)
     parts = [one.part for one in landed]
+    ends = table.opened.marks(offsets_mark(place.consumer, parts[0].log_id))
     fresh = [part for part in parts if part.end > ends.get(part.shard, part.end - 1)]
-    table.commit(place.consumer, fresh, lossy=place.lossy, handed=handed)
+    base = table.opened
+    table.commit(place.consumer, fresh, lossy=place.lossy, handed=handed, base=base)
     table.commit(place.consumer, [part for part in parts if part not in fresh])
     files = [file for part in fresh for file in part.files]
     tidy(table, len(files))
@@ -324,7 +326,7 @@ def _taken(
     for part in fresh:
         after[part.shard] = max(part.end, after.get(part.shard, 0))
     octets_count = sum(file.octets_count for file in files)
-    return [Committed(name, rows_count, octets_count, ends=after)]
+    return Committed(name, rows_count, octets_count, ends=after)
 
 
 def _distinct(drift: Iterable[Drift]) -> tuple[Drift, ...]:

@@ -162,11 +162,14 @@ def format_of(root: Path) -> str | None:
     return None
 
 
-def committed(catalog: Catalog, plan: Callable[[Snapshot], Change | None]) -> Change | None:
+def committed(
+    catalog: Catalog, plan: Callable[[Snapshot], Change | None], base: Snapshot | None = None
+) -> Change | None:
     """Commit a change that is planned for the table as it is, again if another commit came first.
 
     Args:
         plan: None: there is nothing to do.
+        base: The table as it was a moment ago, to look at it once less.
 
     Returns:
         The change that is in the table now; None: there was nothing to do.
@@ -175,11 +178,12 @@ def committed(catalog: Catalog, plan: Callable[[Snapshot], Change | None]) -> Ch
         StoreError: other commits came first each time.
     """
     for attempt in range(ATTEMPTS_MAX):
-        base = catalog.snapshot()
+        now = catalog.snapshot() if base is None else base
+        base = None
         try:
-            change = plan(base)
+            change = plan(now)
             if change is not None:
-                catalog.commit(base, change)
+                catalog.commit(now, change)
             return change
         except OutdatedError:
             time.sleep(min(0.005 * 2**attempt, 0.5))

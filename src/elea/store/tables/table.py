@@ -43,9 +43,10 @@ __all__: Final = ["FORMATS", "Table", "advanced", "format_of", "open_table"]
 class Table:
     """A table of rows of logs. Any process may open it, as often as wanted."""
 
-    def __init__(self, catalog: Catalog, layout: Layout) -> None:
+    def __init__(self, catalog: Catalog, layout: Layout, opened: Snapshot) -> None:
         self.format = catalog.format
         self.layout = layout
+        self.opened = opened  # as it was then
         self._catalog = catalog
 
     def ends(self, consumer: str, log_id: UUID) -> dict[int, int]:
@@ -59,6 +60,7 @@ class Table:
         *,
         lossy: bool = False,
         handed: Mapping[int, int] | None = None,
+        base: Snapshot | None = None,
     ) -> bool:
         """Take files into the table, all or none; whether it did not have them before.
 
@@ -66,6 +68,7 @@ class Table:
             lossy: Rows between those of the table and those of the parts may be missing.
             handed: By shard, up to where a log was looked through for rows of this table: between
                 its end and there it has all.
+            base: The table as it was a moment ago, to look at it once less.
 
         Raises:
             ConflictError: another writer brought some of these rows, or rows in between are
@@ -85,7 +88,7 @@ class Table:
             crash.point("table.before_commit")
             return Change(files, marks={mark: ends | after})
 
-        is_new = committed(self._catalog, plan) is not None
+        is_new = committed(self._catalog, plan, base) is not None
         if is_new:
             crash.point("table.after_commit")
         return is_new
@@ -176,7 +179,7 @@ def open_table(
         with suppress(OutdatedError):  # another process makes it now
             catalog.commit(found, Change(schema=schema))
         found = catalog.snapshot()
-    table = Table(catalog, layout_of(root, kind, found.buckets))
+    table = Table(catalog, layout_of(root, kind, found.buckets), found)
     if wanted is not None and wanted != dict(table.layout.buckets):
         reason = f"saw {wanted}; the table was made with {dict(table.layout.buckets)}"
         raise ConfigError("buckets", reason)

@@ -52,7 +52,7 @@ class LandingQuery(Query):
         place = landing.Place.of(self.pipeline)
         taken = landing._taken
 
-        def dying(*args: object, **options: object) -> list[landing.Committed]:
+        def dying(*args: object, **options: object) -> landing.Committed:
             self.die("before a commit")
             done = taken(*args, **options)  # type: ignore[arg-type]
             self.die("after a commit")
@@ -85,6 +85,7 @@ def numbers(made: Pipeline, name: str) -> list[int]:
 @given(
     crashes=st.lists(st.integers(0, 16), max_size=5),
     lost=st.lists(st.booleans(), min_size=5, max_size=5),
+    unnoted=st.lists(st.booleans(), min_size=5, max_size=5),
     rows_max=st.sampled_from(["30", "60", "1000"]),
     format=st.sampled_from(["delta", "delta", "parquet", "iceberg"]),
     parts=st.sampled_from(["1", "5"]),
@@ -94,12 +95,13 @@ def test_every_row_is_in_every_table_once_whatever_crashes(
     tmp_path_factory: pytest.TempPathFactory,
     crashes: list[int],
     lost: list[bool],
+    unnoted: list[bool],
     rows_max: str,
     format: str,
     parts: str,
     order: list[int],
 ) -> None:
-    """Also if the checkpoint is lost, and a table comes later than the others."""
+    """Also if the checkpoint or the notes are lost, and a table comes later than the others."""
     folder = tmp_path_factory.mktemp("landing")
     more = 'late: {decode: json, keyexpr: "fleet/r1/imu", schema: "{ax: f64}"}\n'
     head = f"{fleet.HEAD}format: {format}\n"
@@ -114,6 +116,8 @@ def test_every_row_is_in_every_table_once_whatever_crashes(
             run.die = crash = crashing(at, lambda: None)
             with contextlib.suppress(CrashError):
                 run.run(batches_count=5, crash=crash)
+            if unnoted[number]:
+                (Path(made.storage) / "_elea" / "handed.json").unlink(missing_ok=True)
             if number == 1:
                 made = fleet.pipeline(folder, tables + more, head)
             if lost[number] or number == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,7 @@ class Faults:
         self.error: BaseException = Killed()
         targets: dict[str, list[tuple[Any, str]]] = {
             "delta": [
+                (DeltaTable, "create"),
                 (DeltaTable, "create_write_transaction"),
                 (TableAlterer, "add_columns"),
                 (delta, "sync"),
@@ -290,4 +292,29 @@ def test_whatever_a_commit_ends_with_it_is_in_the_table_whole_or_not_at_all(
     assert not has_failed, "there are more steps than this test takes"
     assert outcomes <= {("done", True), ("outdated", False), ("unknown", True), ("unknown", False)}
     assert ("unknown", False) in outcomes or kind == "reported"
+    assert step > 3
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_table_whose_making_is_killed_at_any_step_is_made_by_the_next_process(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = Faults(monkeypatch, format)
+    for step in range(100):
+        catalog = opened(tmp_path / f"{step}", format)
+        file = written(catalog, "first")
+        change = Change([file], marks={CHANGES: {0: 1}}, schema=COLUMNS)
+        faults.left = step
+        with suppress(Killed):
+            catalog.commit(catalog.snapshot(), change)
+        has_failed, faults.left = faults.left is None, None
+        found = opened(catalog.root, format).snapshot()
+        if not number(found):
+            assert found.files() == []
+            catalog.commit(found, change)
+        assert names(catalog.snapshot()) == ["first"]
+        assert (catalog.root / catalog.snapshot().files()[0].path).exists()
+        if not has_failed:
+            break
+    assert not has_failed
     assert step > 3
