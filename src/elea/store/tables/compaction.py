@@ -68,11 +68,17 @@ def compact(
 
     Args:
         before: Days before this one only: `2026-11-15`.
-        range_len_max: About so many octets are sorted in memory at once.
+        range_len_max: About so many bytes are sorted in memory at once.
 
-    What somebody else compacts at the same time is left to them.
+    What another process compacts at the same time is left to it.
+
+    Raises:
+        StoreError: it is a gold table.
     """
     files = sorted(table.files(), key=lambda file: (file.date, file.bucket or "", file.path))
+    if files and not files[0].date:
+        reason = "expected a table of rows of a log, got a gold table, which keeps its files few"
+        raise StoreError(f"{table.layout.root}: {reason}")
     for (day, bucket), found in groupby(files, lambda file: (file.date, file.bucket)):
         group = list(found)
         if (before is not None and day >= before) or all(file.is_sorted for file in group):
