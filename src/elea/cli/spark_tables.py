@@ -234,7 +234,8 @@ def _show(
     }
     text = f"{counted(len(files), 'file')}, {counted(rows_count, 'row')}, {length} octets"
     printer.record(told, f"{table.layout.root} ({table.format}): {text}")
-    for (day, bucket), found in groupby(files, lambda file: (file.date, file.bucket)):
+    by_day = [file for file in files if file.date]  # those of a gold table have none
+    for (day, bucket), found in groupby(by_day, lambda file: (file.date, file.bucket)):
         group = list(found)
         rows_count = sum(file.rows_count for file in group)
         sorted_count = sum(file.is_sorted for file in group)

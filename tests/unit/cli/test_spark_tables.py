@@ -6,12 +6,14 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.unit.spark.logs import fill, log_at
 from tests.unit.store.tables.made import part_of, position, stored
 
 from elea.cli.main import main
-from elea.store.tables.table import open_table
+from elea.store.tables.results import open_results
+from elea.store.tables.table import FORMATS, open_table
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
@@ -44,6 +46,21 @@ def test_a_log_is_archived_compacted_and_told(
     assert main(["spark", "tables", table, "--key", "k//0"]) == 2  # was: 0 files, and 0
     assert "a chunk is empty" in capsys.readouterr().err
     assert "2023-11-14 other: 1 file, 1 of them compacted, 87 rows" in told
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_gold_table_ended_these_verbs_with_a_key_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    open_results(tmp_path / "gold", format).change(1, pa.table({"robot": ["a", "b"]}))
+    path = str(tmp_path / "gold")
+    assert main(["spark", "tables", path]) == 0
+    [told] = capsys.readouterr().out.splitlines()
+    assert f"({format}): 1 file, 2 rows" in told
+    assert main(["spark", "vacuum", path]) == 0
+    assert main(["spark", "compact", path]) == 1
+    assert "got a gold table, which keeps its files few" in capsys.readouterr().err
+    assert open_results(path).rows_count() == 2
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ checkpoint knows better. When the tables of a pipeline change, another query beg
 ends that is most behind: with a log that trims what was consumed, before the first row there is.
 
 So there is a file beside the checkpoints: by table, up to where it was handed the log, for the ends
-that the table itself had then. It counts only if the table still has these, and its definition is
-the same. A file that is lost, or older than the tables, costs that rows are read again.
+that the table itself had then. It counts only if the table still has these. A query that begins
+goes by it only if the definition of the table is the same. A file that is lost costs that rows are
+read again; a table whose rows in between may be missing takes no others.
 """
 
 from __future__ import annotations
@@ -58,52 +59,54 @@ class HandedFile:
         except (OSError, ValueError, TypeError, AttributeError):
             self._tables = {}
 
-    def ends(self, table: Archive | Decoded, log_id: UUID, own: Ends) -> dict[int, int]:
-        """Up to where a table was handed a log, if it itself ends at `own`."""
+    def ends(
+        self, table: Archive | Decoded, log_id: UUID, own: Ends, *, as_defined: bool = False
+    ) -> dict[int, int]:
+        """Up to where a table was handed a log, if it itself ends at `own`.
+
+        Args:
+            as_defined: And is defined as it was then.
+        """
         found = dict(own)
         noted = self._tables.get(table.name)
-        if noted is None or noted.own != _texts(own) or not _is_of(noted, table, log_id):
+        if noted is None or noted.own != _texts(own) or noted.log != str(log_id):
+            return found
+        if as_defined and noted.definition != _digest(table):
             return found
         for shard, end in noted.ends.items():
             found[int(shard)] = max(found.get(int(shard), 0), end)
         return found
 
-    def is_ahead(self, table: Archive | Decoded) -> bool:
-        """Whether a table was handed more than it says itself; as far as it is known here."""
-        noted = self._tables.get(table.name)
-        return noted is not None and noted.ends != noted.own
-
-    def note(self, table: Archive | Decoded, parts: Sequence[Part], own: Ends | None) -> None:
-        """A batch was handed to a table.
+    def note(self, table: Archive | Decoded, parts: Sequence[Part], own: Ends | None) -> bool:
+        """A batch was handed to a table. False: only the table itself can say so.
 
         Args:
             parts: Of the batch, with or without rows.
-            own: Where the table ends now; None: where it did before.
+            own: Where the table ends now; None: where it did before, as it got no rows.
         """
         if not parts:
-            return
+            return True
         log_id = parts[0].log_id
         noted = self._tables.get(table.name)
         if own is not None:
             noted = Handed(_digest(table), str(log_id), _texts(own), _texts(own))
-        if noted is None or not _is_of(noted, table, log_id):
-            return
+        if noted is None or (noted.definition, noted.log) != (_digest(table), str(log_id)):
+            return False
         ends = dict(noted.ends)
         for part in sorted(parts, key=lambda part: (part.shard, part.first)):
             end = ends.get(str(part.shard))
-            if end is not None and part.first <= end:
-                ends[str(part.shard)] = max(end, part.end)
+            if end is None or part.first > end:
+                return False
+            ends[str(part.shard)] = max(end, part.end)
         self._tables[table.name] = Handed(noted.definition, noted.log, noted.own, ends)
+        return True
 
     def write(self) -> None:
-        """Not synced: that it is as old as before a loss of power does no harm."""
+        """Durable before rows are let go that tables were handed, and do not say so themselves."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         tables = {name: asdict(one) for name, one in self._tables.items()}
-        replace_text(self._path, json.dumps(tables), durable=False)
-
-
-def _is_of(noted: Handed, table: Archive | Decoded, log_id: UUID) -> bool:
-    return noted.definition == _digest(table) and noted.log == str(log_id)
+        is_ahead = any(one.ends != one.own for one in self._tables.values())
+        replace_text(self._path, json.dumps(tables), durable=is_ahead)
 
 
 def _digest(table: Archive | Decoded) -> str:

@@ -33,6 +33,7 @@ from elea.spark.pipelines.handed import HandedFile
 from elea.spark.pipelines.silver import BAD_COLUMNS, EXTRA, Silver
 from elea.spark.rows import raw_range
 from elea.store.log.ranges import of_keys
+from elea.store.tables.catalog import offsets_mark
 from elea.store.tables.compaction import tidy
 from elea.store.tables.files import Part, parts_of
 from elea.store.tables.layout import COLUMNS, Layout, PartWriter
@@ -266,39 +267,29 @@ def commit(
     done = []
     handed = HandedFile(place.storage)
     for table in tables:
-        is_first = table is tables[0]
         ones = by_table.get(table.name, [])
-        own: Mapping[int, int] | None = None
+        parts = [one.part for one in ones]
         bad = _whole_batch(table.name + BAD, by_table.get(table.name + BAD, []), ones)
-        # Batches without bad rows are not in the table of bad rows: it has gaps by design.
-        done += _taken(place, table.name + BAD, bad, lossy=True)
-        if is_first or number % _EMPTY_EVERY == 0 or any(one.part.files for one in ones):
-            lossy = place.lossy or not is_first or _is_handed(place, table, ones, handed)
-            done += _taken(place, table.name, ones, lossy=lossy)
-            own = done[-1].ends if ones else None
-        handed.note(table, [one.part for one in ones], own)
-        drift = _distinct(one for each in by_table.get(table.name, []) for one in each.drift)
+        is_due = table is tables[0] or number % _EMPTY_EVERY == 0 or any(one.files for one in parts)
+        if parts and (bad or is_due or not handed.note(table, parts, None)):
+            log_id = parts[0].log_id
+            made = place.open(table.name)
+            own = made.opened.marks(offsets_mark(place.consumer, log_id))
+            ends = handed.ends(table, log_id, own)
+            if bad:
+                # They come first: where the table ends, its bad rows are all in theirs.
+                bad_ends = {part.shard: ends.get(part.shard, part.first) for part in parts}
+                bad_rows = place.open(table.name + BAD, BAD_COLUMNS)
+                done.append(_taken(place, table.name + BAD, bad_rows, bad, bad_ends))
+            done.append(_taken(place, table.name, made, ones, ends))
+            handed.note(table, parts, done[-1].ends)
+        drift = _distinct(one for each in ones for one in each.drift)
         if drift and isinstance(table, Decoded):
             events = _adopt(place, table, drift)
             if events:
                 done.append(Committed(table.name, 0, 0, events))
     handed.write()
     return done
-
-
-def _is_handed(
-    place: Place, table: Archive | Decoded, landed: Sequence[Landed], handed: HandedFile
-) -> bool:
-    """Whether what is missing before a batch was handed to a table, and nothing of it was for it.
-
-    So it is of one that was not the first before.
-    """
-    if not landed or not handed.is_ahead(table):
-        return False
-    log_id = landed[0].part.log_id
-    own = place.open(table.name).ends(place.consumer, log_id)
-    ends = handed.ends(table, log_id, own)
-    return ends != own and all(one.part.first <= ends.get(one.part.shard, 0) for one in landed)
 
 
 def _whole_batch(name: str, bad: Sequence[Landed], all_rows: Sequence[Landed]) -> list[Landed]:
@@ -318,19 +309,16 @@ def _whole_batch(name: str, bad: Sequence[Landed], all_rows: Sequence[Landed]) -
     return [*bad, *empty]
 
 
-def _taken(place: Place, name: str, landed: Sequence[Landed], *, lossy: bool) -> list[Committed]:
-    if not landed:
-        return []
-    columns = BAD_COLUMNS if name.endswith(BAD) else COLUMNS  # others are made by `prepare`
-    table = place.open(name, columns)
-    ends = table.ends(place.consumer, landed[0].part.log_id)
+def _taken(
+    place: Place, name: str, table: Table, landed: Sequence[Landed], handed: Mapping[int, int]
+) -> Committed:
+    """Commit what a table does not have of a batch, and remove the files of the rest."""
     parts = [one.part for one in landed]
+    ends = table.opened.marks(offsets_mark(place.consumer, parts[0].log_id))
     fresh = [part for part in parts if part.end > ends.get(part.shard, part.end - 1)]
-    known = [part for part in parts if part not in fresh]
-    if fresh:
-        table.commit(place.consumer, fresh, lossy=lossy)
-    if known:  # their files are discarded
-        table.commit(place.consumer, known, lossy=True)
+    base = table.opened
+    table.commit(place.consumer, fresh, lossy=place.lossy, handed=handed, base=base)
+    table.commit(place.consumer, [part for part in parts if part not in fresh])
     files = [file for part in fresh for file in part.files]
     tidy(table, len(files))
     rows_count = sum(file.rows_count for file in files)
@@ -338,7 +326,7 @@ def _taken(place: Place, name: str, landed: Sequence[Landed], *, lossy: bool) ->
     for part in fresh:
         after[part.shard] = max(part.end, after.get(part.shard, 0))
     octets_count = sum(file.octets_count for file in files)
-    return [Committed(name, rows_count, octets_count, ends=after)]
+    return Committed(name, rows_count, octets_count, ends=after)
 
 
 def _distinct(drift: Iterable[Drift]) -> tuple[Drift, ...]:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from elea.spark import archive_source, places
 from elea.spark.archive_source import taken
 from elea.spark.decode.drift import Drift
+from elea.spark.offsets import Offset
 from elea.spark.options import Stream
 from elea.spark.pipelines import travel
 from elea.spark.pipelines.definition import BAD, Archive, Decoded
@@ -87,14 +88,15 @@ class LandingReader(StreamReader):
         self._tables = tuple(tables)
         self._held_ends: dict[str, dict[int, int]] | None = None
         self._held_bad_ends: list[dict[int, int]] | None = None
+        self._planned: dict[int, int] | None = None  # where the batch that was planned last ends
 
     def _initial(self, place: places.Place) -> dict[int, int]:
         """Where the table ends that is most behind; one that is new begins as options say."""
         first = initial(self._options, place)
-        found = [first | ends for ends in self._held(place.log_id).values()]
+        found = [first | ends for ends in self._held(place.log_id, as_defined=True).values()]
         return {shard: min(one[shard] for one in found) for shard in first}
 
-    def _held(self, log_id: UUID) -> dict[str, dict[int, int]]:
+    def _held(self, log_id: UUID, *, as_defined: bool = False) -> dict[str, dict[int, int]]:
         """By table, up to where it was handed each shard; as it was when the query began.
 
         Later it is further: then files are written that are not wanted, and not committed.
@@ -105,7 +107,7 @@ class LandingReader(StreamReader):
             self._held_ends = {}
             for table in self._tables:
                 own = self._target.open(table.name).ends(consumer, log_id)
-                self._held_ends[table.name] = handed.ends(table, log_id, own)
+                self._held_ends[table.name] = handed.ends(table, log_id, own, as_defined=as_defined)
         return self._held_ends
 
     def _bad_ends(self, log_id: UUID) -> list[dict[int, int]]:
@@ -138,18 +140,33 @@ class LandingReader(StreamReader):
             if isinstance(table, Decoded)
         }
         parts: list[InputPartition] = []
+        is_next, seen = Offset.from_json(start).ends == self._planned, set()
         for part in found:
             assert isinstance(part, Range)
-            span = (part.log_id, part.shard, part.first, part.end)
-            held = self._held(part.log_id)
-            names = [
-                table.name
-                for table in self._tables
-                if held[table.name].get(part.shard, part.first) < part.end
-            ]
-            if names:
-                parts.append(LandingRange(span, names, drift))
+            parts += self._ranges(part, drift, is_first=not is_next and part.shard not in seen)
+            seen.add(part.shard)
+        self._planned = dict(Offset.from_json(end).ends)
         return parts
+
+    def _ranges(
+        self, part: Range, drift: Mapping[str, Sequence[Drift]], *, is_first: bool
+    ) -> list[LandingRange]:
+        """Rows of a shard for the tables that lack them; before those, what a table lacks alone.
+
+        A query that goes on may be ahead of a table whose notes are lost.
+        """
+        found, names = [], []
+        for name, ends in self._held(part.log_id).items():
+            held = ends.get(part.shard, part.first)
+            if held < part.end:
+                names.append(name)
+            if held < part.first and is_first and not self._target.lossy:
+                span = (part.log_id, part.shard, held, part.first)
+                found.append(LandingRange(span, [name], drift))
+        if names:
+            span = (part.log_id, part.shard, part.first, part.end)
+            found.append(LandingRange(span, names, drift))
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LandingRange)

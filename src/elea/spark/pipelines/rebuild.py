@@ -35,7 +35,7 @@ from elea.store.tables.layout import (
     with_dictionaries,
 )
 from elea.store.tables.source import TableSource
-from elea.store.tables.table import Table, discard_unlisted, format_of
+from elea.store.tables.table import Table, format_of
 
 _ROWS: Final = 64 * 1024
 
@@ -157,7 +157,7 @@ class _Rebuild:
             try:
                 table.replace(old, new)
             except StoreError:
-                discard_unlisted(table, new)
+                table.discard_unlisted(new)
                 raise
         return Rebuilt(self._name, removed_count, self._added_count)
 

@@ -26,7 +26,7 @@ from elea.errors import EleaError, StoreError
 from elea.store.log.schema import RowKind
 from elea.store.tables.files import SORTED, DataFile
 from elea.store.tables.layout import TEXTS, RowWriter, with_dictionaries
-from elea.store.tables.table import Table, discard_unlisted
+from elea.store.tables.table import Table
 
 _LOG: Final = logging.getLogger("elea.store")
 RANGE_LEN_MAX: Final = 512 << 20  # octets that are sorted in memory at once: one file each
@@ -68,11 +68,17 @@ def compact(
 
     Args:
         before: Days before this one only: `2026-11-15`.
-        range_len_max: About so many octets are sorted in memory at once.
+        range_len_max: About so many bytes are sorted in memory at once.
 
-    What somebody else compacts at the same time is left to them.
+    What another process compacts at the same time is left to it.
+
+    Raises:
+        StoreError: it is a gold table.
     """
     files = sorted(table.files(), key=lambda file: (file.date, file.bucket or "", file.path))
+    if files and not files[0].date:
+        reason = "expected a table of rows of a log, got a gold table, which keeps its files few"
+        raise StoreError(f"{table.layout.root}: {reason}")
     for (day, bucket), found in groupby(files, lambda file: (file.date, file.bucket)):
         group = list(found)
         if (before is not None and day >= before) or all(file.is_sorted for file in group):
@@ -84,7 +90,7 @@ def compact(
         except (StoreError, FileNotFoundError) as error:
             if isinstance(error, FileNotFoundError) and _are_listed(table, group):
                 raise
-            discard_unlisted(table, new)
+            table.discard_unlisted(new)
             _LOG.warning("%s: %s was not compacted: %s", table.layout.root, day, error)
             continue
         made_count = sum(file.rows_count for file in new)
@@ -150,7 +156,7 @@ def merge(table: Table, count: int | None = None) -> int:
         try:
             table.replace(group, new)
         except StoreError as error:
-            discard_unlisted(table, new)
+            table.discard_unlisted(new)
             _LOG.info("%s: files of %s are left as they are: %s", table.layout.root, day, error)
             continue
         return len(group)

@@ -1,231 +1,222 @@
 """Tables of format Delta, through delta-rs: no Java.
 
-How far a consumer has come in a shard is the version of an application's transaction, which Delta
-keeps for that. Two who commit for the same application at once conflict by its rules, and the later
-one looks again. Compactions are an application too: two at once would put the same rows twice.
+A mark is the version of an application's transaction, which Delta keeps for that. A commit writes
+the version after its base, with a token of its own and without retries. Whatever error it reports,
+the file of that version tells whether it is this commit.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
-from uuid import UUID
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
-from elea import crash
 from elea.atomic_file import sync
-from elea.errors import StoreError
-from elea.store.tables.files import DataFile, Part, Stats, pruned
-from elea.store.tables.layout import (
-    BUCKET,
-    COLUMNS,
-    DATE,
-    RETENTION,
-    Layout,
-    old_partials,
+from elea.store.tables.catalog import (
+    ABSENT,
+    BUCKETS,
+    CHANGES,
+    Change,
+    Design,
+    Marks,
+    Snapshot,
+    missing_columns,
+    outdated,
+    refuse_smaller,
 )
-from elea.store.tables.table import (
-    ATTEMPTS_MAX,
-    CROWDED,
-    advanced,
-    check_types,
-    is_ours,
-    is_replaced,
-    log_of,
-)
+from elea.store.tables.files import DataFile, Stats
+from elea.store.tables.layout import BUCKET, DATE, RETENTION
 
-_BUCKETS: Final = "elea.buckets"
-_COMPACTIONS: Final = "elea.compactions"
-_NOT_YET: Final = -1  # of a shard that had no rows when others had
+_LOG: Final = "_delta_log"
+_COMMIT: Final = "elea.commit"
+_NOT_YET: Final = -1  # of an index that had no number when others had
 _HOUR_S: Final = 3_600
 _TEXT_MAX: Final = 1_024  # of a key among the statistics; longer ones are left out
 _MICROSECONDS: Final = 1_000
 
 
-class DeltaLake:
-    """A table of format Delta."""
+class DeltaCatalog:
+    """As `Catalog`."""
 
     format = "delta"
 
-    def __init__(
-        self, root: Path, buckets: Mapping[str, str] | None, columns: pa.Schema = COLUMNS
-    ) -> None:
-        self._root = str(root)
+    def __init__(self, root: Path, design: Design) -> None:
+        self.root = root
+        self._design = design
+
+    def snapshot(self) -> Snapshot:
+        """As `Catalog`."""
         try:
-            table = DeltaTable(self._root)
+            table = DeltaTable(str(self.root))
         except TableNotFoundError:
-            table = self._made(buckets or {}, columns)
-        stored = table.metadata().configuration.get(_BUCKETS)
-        self.layout = Layout(self._root, json.loads(stored) if stored else {})
+            return Snapshot()
+        stored = table.metadata().configuration.get(BUCKETS)
+        return Snapshot(
+            table.version(),
+            pa.schema(table.schema()),
+            json.loads(stored) if stored else {},
+            lambda: _files(table),
+            lru_cache(partial(_marks, table)),
+            table,
+        )
 
-    def ends(self, consumer: str, log_id: UUID) -> dict[int, int]:
-        """As `Table`."""
-        return _ends(DeltaTable(self._root), consumer, log_id)
-
-    def commit(self, consumer: str, parts: Sequence[Part], *, lossy: bool = False) -> bool:
-        """As `Table`."""
-        if not parts:
-            return False
-        log_id = log_of(parts)
-        files = [file for part in parts for file in part.files]
-        for attempt in range(ATTEMPTS_MAX):
-            table = DeltaTable(self._root)
-            ends = _ends(table, consumer, log_id)
-            after = advanced(ends, parts, lossy=lossy)
-            if after is None:
-                return is_ours(self, files, attempt)
-            known = ends | after
-            marks = [
-                Transaction(_app(consumer, log_id, shard), known.get(shard, _NOT_YET))
-                for shard in range(max(known) + 1)
-            ]
-            crash.point("table.before_commit")
-            try:
-                self._write(table, [_add(file, self.layout) for file in files], marks)
-                crash.point("table.after_commit")
-                return True
-            except CommitFailedError:
-                _pause(attempt)
-        raise StoreError(f"{self._root}: {CROWDED}")
-
-    def files(self, key_expr: str = "**", since: int = 0, until: int = 2**64) -> list[DataFile]:
-        """As `Table`."""
-        actions = pa.table(DeltaTable(self._root).get_add_actions(flatten=True))
-        found = [_file(row) for row in actions.to_pylist()]
-        return sorted(pruned(found, key_expr, since, until), key=lambda file: file.path)
-
-    def schema(self) -> pa.Schema:
-        """As `Table`."""
-        return pa.schema(DeltaTable(self._root).schema())
-
-    def replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
-        """As `Table`."""
-        for attempt in range(ATTEMPTS_MAX):
-            table = DeltaTable(self._root)
-            here = set(pa.table(table.get_add_actions(flatten=True))["path"].to_pylist())
-            if is_replaced(here, old, new, attempt):
-                return
-            now_ms = time.time_ns() // 1_000_000
-            removed = [
-                RemoveAction(
-                    file.path, False, now_ms, file.octets_count, _partition(file, self.layout)
-                )
-                for file in old
-            ]
-            added = [_add(file, self.layout, is_change=False) for file in new]
-            mark = Transaction(_COMPACTIONS, (table.transaction_version(_COMPACTIONS) or 0) + 1)
-            try:
-                self._write(table, [*removed, *added], [mark])
-                return
-            except CommitFailedError:
-                _pause(attempt)
-        raise StoreError(f"{self._root}: {CROWDED}")
-
-    def add_columns(self, fields: Sequence[pa.Field]) -> None:
-        """As `Table`."""
-        table = DeltaTable(self._root)
-        missing = check_types(self.schema(), fields)
+    def commit(self, base: Snapshot, change: Change) -> None:
+        """As `Catalog`; columns come before files, in a version of their own."""
+        refuse_smaller(self.root, base, change.marks)
+        missing = missing_columns(base.schema, change.schema)
         if missing:
-            table.alter.add_columns(list(Schema.from_arrow(pa.schema(missing)).fields))
-
-    def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
-        """As `Table`; hours, rounded up."""
-        found = DeltaTable(self._root).vacuum(
-            -(-older_than_s // _HOUR_S),
-            dry_run=dry_run,
-            enforce_retention_duration=False,
-            full=True,
-        )
-        root = Path(self._root)
-        partials = old_partials(root, time.time() - older_than_s)
-        if not dry_run:
-            for path in partials:
-                (root / path).unlink(missing_ok=True)
-        return sorted({*found, *partials})
-
-    def _made(self, buckets: Mapping[str, str], columns: pa.Schema) -> DeltaTable:
-        layout = Layout(self._root, buckets)
-        stored = {_BUCKETS: json.dumps(buckets)} if buckets else {}
-        return DeltaTable.create(
-            self._root,
-            Schema.from_arrow(layout.table_schema(columns)),
-            mode="ignore",  # somebody else may make it now
-            partition_by=layout.partitions,
-            configuration=RETENTION | stored,
-            raise_if_key_not_exists=False,
-        )
-
-    def _write(
-        self,
-        table: DeltaTable,
-        actions: Sequence[AddAction | RemoveAction],
-        marks: list[Transaction],
-    ) -> None:
-        # No retries of its own: what is to be committed depends on what was there before.
-        log = Path(self._root) / "_delta_log"
-        try:
-            table.create_write_transaction(
-                list(actions),
-                "append",
-                table.schema(),
-                partition_by=self.layout.partitions,
-                commit_properties=CommitProperties(app_transactions=marks, max_commit_retries=0),
+            self._made(base, missing) if base.own is None else self._widened(base, missing)
+            number, base = base.version + 1, self.snapshot()
+            if base.version != number:
+                raise outdated(self.root, base)
+        if not (change.add or change.remove or change.marks):
+            return
+        table = base.own
+        schema, partitions = table.schema(), table.metadata().partition_columns
+        is_change = bool(change.marks)
+        now_ms = time.time_ns() // 1_000_000
+        actions: list[AddAction | RemoveAction] = [
+            RemoveAction(
+                file.path, is_change, now_ms, file.octets_count, _partition(file, partitions)
             )
+            for file in change.remove
+        ]
+        actions += [_add(file, partitions, now_ms, is_change=is_change) for file in change.add]
+
+        def write(properties: CommitProperties) -> None:
+            table.create_write_transaction(
+                actions, "append", schema, partition_by=partitions, commit_properties=properties
+            )
+
+        self._step(base, write, _transactions(change.marks))
+
+    def forget(self, before_s: float) -> None:
+        """As `Catalog`: the log of Delta forgets by the properties of the table."""
+
+    def unlisted(self, before_s: float) -> list[str]:
+        """As `Catalog`; in whole hours, rounded up."""
+        hours = -(-max(round(time.time() - before_s), 0) // _HOUR_S)
+        found: list[str] = DeltaTable(str(self.root)).vacuum(
+            hours, dry_run=True, enforce_retention_duration=False, full=True
+        )
+        return found
+
+    def _made(self, base: Snapshot, columns: Sequence[pa.Field]) -> None:
+        buckets = self._design.buckets
+        stored = {BUCKETS: json.dumps(dict(buckets))} if buckets else {}
+        self.root.mkdir(parents=True, exist_ok=True)
+        try:
+            DeltaTable.create(
+                str(self.root),
+                Schema.from_arrow(pa.schema(columns)),
+                mode="error",
+                partition_by=self._design.partitions,
+                configuration=RETENTION | stored,
+                raise_if_key_not_exists=False,
+            )
+        except DeltaError as error:
+            if self.snapshot().own is None:
+                raise
+            raise outdated(self.root, base) from error
         finally:
-            sync_version(log, table.version() + 1)
+            self._sync(0)
+
+    def _widened(self, base: Snapshot, columns: Sequence[pa.Field]) -> None:
+        # Not the table of the base: delta-rs moves it to what it commits.
+        table = DeltaTable(str(self.root), version=base.version)
+        fields = list(Schema.from_arrow(pa.schema(columns)).fields)
+        self._step(base, lambda one: table.alter.add_columns(fields, commit_properties=one))
+
+    def _step(
+        self,
+        base: Snapshot,
+        write: Callable[[CommitProperties], None],
+        transactions: list[Transaction] | None = None,
+    ) -> None:
+        """Write the version after the base, and find out what became of it."""
+        # With retries delta-rs would move the commit on top of another one.
+        version, token = base.version + 1, secrets.token_hex(16)
+        properties = CommitProperties({_COMMIT: token}, 0, transactions)
+        try:
+            write(properties)
+        except Exception as error:
+            if not self._has(version, token):
+                if isinstance(error, CommitFailedError):
+                    raise outdated(self.root, base) from error
+                raise
+        finally:
+            self._sync(version)
+
+    def _has(self, version: int, token: str) -> bool:
+        """Whether a version is there, and by the commit with that token."""
+        with suppress(FileNotFoundError):
+            return token in self._path(version).read_text("utf-8")
+        return False
+
+    def _sync(self, version: int) -> None:
+        """Make a version durable, if it is there: delta-rs leaves that to the system."""
+        with suppress(FileNotFoundError):
+            sync(self._path(version))
+            sync(self.root / _LOG)
+            if not version:
+                sync(self.root)
+
+    def _path(self, version: int) -> Path:
+        return self.root / _LOG / f"{version:020d}.json"
 
 
-def sync_version(log: Path, version: int) -> None:
-    """Make a version durable, if it is there: also one whose commit reported an error.
-
-    delta-rs leaves that to the system; rows that are committed here may be trimmed from the log.
-    """
-    with suppress(FileNotFoundError):
-        sync(log / f"{version:020d}.json")
-        sync(log)
+def _files(table: DeltaTable) -> list[DataFile]:
+    rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return sorted((_file(row) for row in rows), key=lambda file: file.path)
 
 
-def _app(consumer: str, log_id: UUID, shard: int) -> str:
-    return f"elea:{consumer}:{log_id}:{shard}"
-
-
-def _ends(table: DeltaTable, consumer: str, log_id: UUID) -> dict[int, int]:
-    """Marks have no gaps: shards before a marked one are marked too, if only as not there yet."""
+def _marks(table: DeltaTable, name: str) -> dict[int, int]:
+    """Numbers have no gaps: an index before one with a number has one too."""
     found: dict[int, int] = {}
-    for shard in itertools.count():
-        end = table.transaction_version(_app(consumer, log_id, shard))
-        if end is None:
-            return found
-        if end != _NOT_YET:
-            found[shard] = end
-    raise AssertionError
+    for index in (0,) if name == CHANGES else itertools.count():
+        number = table.transaction_version(_app(name, index))
+        if number is None:
+            break
+        if number != _NOT_YET:
+            found[index] = number
+    return found
 
 
-def _pause(attempt: int) -> None:
-    time.sleep(min(0.005 * 2**attempt, 0.5))
+def _app(name: str, index: int) -> str:
+    return name if name == CHANGES else f"{name}:{index}"
 
 
-def _partition(file: DataFile, layout: Layout) -> dict[str, str | None]:
-    values: dict[str, str | None] = {DATE: file.date}
-    return values | {BUCKET: file.bucket} if layout.buckets else values
+def _transactions(marks: Marks) -> list[Transaction]:
+    return [
+        Transaction(_app(name, index), numbers.get(index, _NOT_YET))
+        for name, numbers in marks.items()
+        for index in range(max(numbers, default=ABSENT) + 1)
+    ]
 
 
-def _add(file: DataFile, layout: Layout, *, is_change: bool = True) -> AddAction:
+def _partition(file: DataFile, partitions: Sequence[str]) -> dict[str, str | None]:
+    values = {DATE: file.date, BUCKET: file.bucket}
+    return {name: values[name] for name in partitions}
+
+
+def _add(file: DataFile, partitions: Sequence[str], now_ms: int, *, is_change: bool) -> AddAction:
     return AddAction(
         path=file.path,
         size=file.octets_count,
-        partition_values=_partition(file, layout),
-        modification_time=time.time_ns() // 1_000_000,
+        partition_values=_partition(file, partitions),
+        modification_time=now_ms,
         data_change=is_change,
         stats=_stats_text(file),
     )
@@ -234,6 +225,8 @@ def _add(file: DataFile, layout: Layout, *, is_change: bool = True) -> AddAction
 def _stats_text(file: DataFile) -> str:
     """Statistics as Delta has them. Its times are milliseconds, so they are rounded outwards."""
     stats = file.stats
+    if stats == Stats():
+        return json.dumps({"numRecords": file.rows_count})
     low: dict[str, object] = {}
     high: dict[str, object] = {}
     if stats.key_min is not None and len(stats.key_min) <= _TEXT_MAX:
@@ -281,20 +274,23 @@ def _file(row: Mapping[str, object]) -> DataFile:
         value = row.get(name)
         return value if isinstance(value, int) else None
 
-    stats = Stats(
-        text("min.key"),
-        text("max.key"),
-        moment("min.ts"),
-        moment("max.ts"),
-        moment("min.recv_ts"),
-        moment("max.recv_ts"),
-        count("null_count.hlc"),
-    )
+    day = text(f"partition.{DATE}")
+    stats = Stats()
+    if day is not None:
+        stats = Stats(
+            text("min.key"),
+            text("max.key"),
+            moment("min.ts"),
+            moment("max.ts"),
+            moment("min.recv_ts"),
+            moment("max.recv_ts"),
+            count("null_count.hlc"),
+        )
     return DataFile(
         str(row["path"]),
         count("num_records") or 0,
         count("size_bytes") or 0,
-        str(row[f"partition.{DATE}"]),
+        day or "",
         text(f"partition.{BUCKET}"),
         stats,
     )

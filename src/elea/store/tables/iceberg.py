@@ -1,19 +1,19 @@
 """Tables of format Iceberg, through PyIceberg, with a catalog of their own in SQLite.
 
-How far consumers have come are properties of the table, which change in the same step as its files.
-PyIceberg would put a commit that lost against another one on top of that: it is told not to, as
-what is to be committed depends on what was there before.
+Marks are properties of the table, which change in the same step as its files. The pointer to the
+metadata is compared and set by SQLite; PyIceberg would put a commit that lost against another one
+on top of that, and is told not to.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
@@ -21,188 +21,169 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableA
 from pyiceberg.io.pyarrow import parquet_file_to_data_file, schema_to_pyarrow
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import TableProperties
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import PrimitiveType
 
-from elea import crash
-from elea.errors import StoreError
-from elea.store.tables.files import DataFile, Part, Stats, pruned
-from elea.store.tables.iceberg_catalog import DurableCatalog
-from elea.store.tables.layout import (
-    BUCKET,
-    COLUMNS,
-    DATE,
-    WITH_STATS,
-    Layout,
-    old_partials,
+from elea.atomic_file import sync
+from elea.store.tables.catalog import (
+    BUCKETS,
+    CHANGES,
+    RESULTS,
+    ROWS,
+    Change,
+    Design,
+    Snapshot,
+    committed,
+    missing_columns,
+    outdated,
+    refuse_smaller,
 )
-from elea.store.tables.table import (
-    ATTEMPTS_MAX,
-    CROWDED,
-    advanced,
-    check_types,
-    ends_from_text,
-    ends_to_text,
-    is_ours,
-    is_replaced,
-    log_of,
-)
+from elea.store.tables.files import DataFile, Stats
+from elea.store.tables.iceberg_catalog import CATALOG, DurableCatalog
+from elea.store.tables.layout import BUCKET, DATE, WITH_STATS
 
-NAME: Final = "elea.bronze"  # of the table in its catalog
-_BUCKETS: Final = "elea.buckets"
+_NUMBER: Final = "elea.number"
+_MAPPING: Final = TableProperties.DEFAULT_NAME_MAPPING  # files have no field ids: names tell
 _PROPERTIES: Final = {
     "commit.retry.num-retries": "0",
-    "write.metadata.metrics.default": "none",
-    # In full, as keys have long beginnings in common.
-    **{f"write.metadata.metrics.column.{name}": "full" for name in WITH_STATS},
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
+_STATS: Final = {
+    "write.metadata.metrics.default": "none",
+    # In full, as keys have long beginnings in common.
+    **{f"write.metadata.metrics.column.{name}": "full" for name in WITH_STATS},
+}
+_PLACES: Final = ("data", "rows")  # of files
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 
 
-class Iceberg:
-    """A table of format Iceberg."""
+class IcebergCatalog:
+    """As `Catalog`."""
 
     format = "iceberg"
 
-    def __init__(
-        self, root: Path, buckets: Mapping[str, str] | None, columns: pa.Schema = COLUMNS
-    ) -> None:
-        root.mkdir(parents=True, exist_ok=True)
-        self._root = root
+    def __init__(self, root: Path, design: Design) -> None:
+        self.root = root
+        self._design = design
+
+    def snapshot(self) -> Snapshot:
+        """As `Catalog`."""
+        table = self._table()
+        if table is None:
+            return Snapshot()
+        columns = schema_to_pyarrow(table.schema(), include_field_ids=False)
+        properties = table.properties
+        return Snapshot(
+            int(Path(table.metadata_location).name.partition("-")[0]),  # of the metadata file
+            pa.schema([pa.field(column.name, _small(column.type)) for column in columns]),
+            json.loads(properties.get(BUCKETS, "{}")),
+            lambda: self._files(table),
+            lambda name: _marks(name, properties.get(_property(name))),
+            table,
+        )
+
+    def commit(self, base: Snapshot, change: Change) -> None:
+        """As `Catalog`."""
+        refuse_smaller(self.root, base, change.marks)
+        missing = missing_columns(base.schema, change.schema)
+        if base.own is None:
+            self._made(base, missing)
+            base, missing = self.snapshot(), []
+        properties = {_property(name): _text(name, one) for name, one in change.marks.items()}
+        table = copy(base.own)  # PyIceberg moves it to what it commits
         try:
-            table = self._load()
-        except NoSuchTableError:
-            table = self._made(buckets or {}, columns)
-        stored = json.loads(table.properties.get(_BUCKETS, "{}"))
-        self.layout = Layout(str(root), stored, partitions_inside=True)
+            with table.transaction() as step:
+                if missing:
+                    with step.update_schema() as columns:
+                        columns.union_by_name(pa.schema(missing))
+                if step.table_metadata.name_mapping() is None:
+                    schema = step.table_metadata.schema()
+                    properties[_MAPPING] = schema.name_mapping.model_dump_json()
+                if properties:
+                    step.set_properties(properties)
+                if change.add or change.remove:
+                    update = step.update_snapshot()
+                    listed = _listed(table) if change.remove else {}
+                    with update.overwrite() if change.remove else update.fast_append() as files:
+                        for file in change.remove:
+                            files.delete_data_file(listed[str(self.root / file.path)])
+                        for file in change.add:
+                            path = str(self.root / file.path)
+                            files.append_data_file(
+                                parquet_file_to_data_file(table.io, step.table_metadata, path)
+                            )
+        except CommitFailedException as error:
+            raise outdated(self.root, base) from error
 
-    def ends(self, consumer: str, log_id: UUID) -> dict[int, int]:
-        """As `Table`."""
-        return ends_from_text(self._load().properties.get(_name(consumer, log_id)))
+    def forget(self, before_s: float) -> None:
+        """As `Catalog`."""
+        committed(self, lambda base: self._expire(base, datetime.fromtimestamp(before_s, UTC)))
 
-    def commit(self, consumer: str, parts: Sequence[Part], *, lossy: bool = False) -> bool:
-        """As `Table`."""
-        if not parts:
-            return False
-        name = _name(consumer, log_of(parts))
-        files = [file for part in parts for file in part.files]
-        for attempt in range(ATTEMPTS_MAX):
-            table = self._load()
-            ends = ends_from_text(table.properties.get(name))
-            after = advanced(ends, parts, lossy=lossy)
-            if after is None:
-                return is_ours(self, files, attempt)
-            crash.point("table.before_commit")
-            try:
-                with table.transaction() as step:
-                    step.set_properties({name: ends_to_text(ends | after)})
-                    # Also with no file: that the table is as it was is asked with files only.
-                    paths = [str(self._root / file.path) for file in files]
-                    step.add_files(paths, check_duplicate_files=False)
-                crash.point("table.after_commit")
-                return True
-            except CommitFailedException:
-                _pause(attempt)
-        raise StoreError(f"{self._root}: {CROWDED}")
-
-    def files(self, key_expr: str = "**", since: int = 0, until: int = 2**64) -> list[DataFile]:
-        """As `Table`."""
-        table = self._load()
-        found = [self._file(table, one.file) for one in table.scan().plan_files()]
-        return sorted(pruned(found, key_expr, since, until), key=lambda file: file.path)
-
-    def schema(self) -> pa.Schema:
-        """As `Table`."""
-        found = schema_to_pyarrow(self._load().schema(), include_field_ids=False)
-        return pa.schema([pa.field(one.name, small(one.type)) for one in found])
-
-    def replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
-        """As `Table`."""
-        for attempt in range(ATTEMPTS_MAX):
-            table = self._load()
-            here = {one.file.file_path: one.file for one in table.scan().plan_files()}
-            paths = [str(self._root / file.path) for file in old]
-            if is_replaced({self._below(path) for path in here}, old, new, attempt):
-                return
-            try:
-                with table.transaction() as step, step.update_snapshot().overwrite() as change:
-                    for path in paths:
-                        change.delete_data_file(here[path])
-                    for file in new:
-                        path = str(self._root / file.path)
-                        change.append_data_file(
-                            parquet_file_to_data_file(table.io, table.metadata, path)
-                        )
-                return
-            except CommitFailedException:
-                _pause(attempt)
-        raise StoreError(f"{self._root}: {CROWDED}")
-
-    def add_columns(self, fields: Sequence[pa.Field]) -> None:
-        """As `Table`."""
-        table = self._load()
-        missing = check_types(self.schema(), fields)
-        if missing:
-            with table.update_schema() as change:
-                change.union_by_name(pa.schema(missing))
-
-    def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
-        """As `Table`; older snapshots go, and the files that only they have."""
-        table = self._load()
-        before = datetime.now(UTC) - timedelta(seconds=older_than_s)
-        if not dry_run:
-            table.maintenance.expire_snapshots().older_than(before).commit()
-            table = self._load()
+    def unlisted(self, before_s: float) -> list[str]:
+        """As `Catalog`."""
+        table = self._table()
         used: set[str] = set()
-        if table.metadata.snapshots:
+        if table is not None and table.metadata.snapshots:
             used.update(table.inspect.all_files()["file_path"].to_pylist())
-        files = (self._root / "data").rglob("*.parquet")
-        old = (file for file in files if file.stat().st_mtime < before.timestamp())
-        found = [str(file.relative_to(self._root)) for file in old if str(file) not in used]
-        found += old_partials(self._root, before.timestamp())
-        if not dry_run:
-            for path in found:
-                (self._root / path).unlink(missing_ok=True)
-        return sorted(found)
+        files = (file for name in _PLACES for file in (self.root / name).rglob("*.parquet"))
+        old = (file for file in files if file.stat().st_mtime < before_s)
+        return [str(file.relative_to(self.root)) for file in old if str(file) not in used]
 
-    def _below(self, path: str) -> str:
-        return str(Path(path).relative_to(self._root))
+    def _expire(self, base: Snapshot, before: datetime) -> None:
+        try:
+            copy(base.own).maintenance.expire_snapshots().older_than(before).commit()
+        except CommitFailedException as error:
+            raise outdated(self.root, base) from error
 
-    def _catalog(self) -> DurableCatalog:
-        return DurableCatalog(self._root)
+    def _table(self) -> IcebergTable | None:
+        if not (self.root / CATALOG).is_file():
+            return None
+        catalog = DurableCatalog(self.root)
+        for name in dict.fromkeys((self._design.name, ROWS.name, RESULTS.name)):
+            with suppress(NoSuchTableError):
+                return catalog.load_table(name)
+        return None
 
-    def _load(self) -> IcebergTable:
-        return self._catalog().load_table(NAME)
-
-    def _made(self, buckets: Mapping[str, str], columns: pa.Schema) -> IcebergTable:
-        layout = Layout(str(self._root), buckets, partitions_inside=True)
-        catalog = self._catalog()
-        catalog.create_namespace_if_not_exists(NAME.split(".")[0])
-        properties = _PROPERTIES | ({_BUCKETS: json.dumps(buckets)} if buckets else {})
+    def _made(self, base: Snapshot, columns: Sequence[pa.Field]) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        design, schema = self._design, pa.schema(columns)
+        catalog = DurableCatalog(self.root)
+        catalog.create_namespace_if_not_exists(design.name.partition(".")[0])
+        properties = _PROPERTIES | (_STATS if design.is_partitioned else {})
+        if design.buckets:
+            properties[BUCKETS] = json.dumps(dict(design.buckets))
+        place = self.root.as_uri()
         try:
             with (
                 catalog.create_table_transaction(
-                    NAME,
-                    schema=layout.table_schema(columns),
-                    location=self._root.as_uri(),
-                    properties=properties,
+                    design.name, schema, location=place, properties=properties
                 ) as step,
                 step.update_spec() as spec,
             ):
-                for column in layout.partitions:
+                for column in design.partitions:
                     spec.add_field(column, IdentityTransform(), column)
-        except TableAlreadyExistsError:  # somebody else made it now
-            pass
-        return self._load()
+        except (CommitFailedException, TableAlreadyExistsError) as error:
+            raise outdated(self.root, base) from error
+        sync(self.root)
+
+    def _files(self, table: IcebergTable) -> list[DataFile]:
+        found = [self._file(table, file) for file in _listed(table).values()]
+        return sorted(found, key=lambda file: file.path)
 
     def _file(self, table: IcebergTable, file: IcebergFile) -> DataFile:
+        schema, partitions = table.schema(), [one.name for one in table.spec().fields]
+
         def bound(bounds: Mapping[int, bytes] | None, name: str) -> Any:
-            field = table.schema().find_field(name)
+            field = schema.find_field(name)
             octets = (bounds or {}).get(field.field_id)
             assert isinstance(field.field_type, PrimitiveType)
             return None if octets is None else from_bytes(field.field_type, octets)
 
+        path = str(Path(file.file_path).relative_to(self.root))
+        if DATE not in partitions:
+            return DataFile(path, file.record_count, file.file_size_in_bytes, "")
         low, high, nulls = file.lower_bounds, file.upper_bounds, file.null_value_counts or {}
         stats = Stats(
             bound(low, "key"),
@@ -211,24 +192,45 @@ class Iceberg:
             bound(high, "ts"),
             bound(low, "recv_ts"),
             bound(high, "recv_ts"),
-            nulls.get(table.schema().find_field("hlc").field_id),
+            nulls.get(schema.find_field("hlc").field_id),
         )
-        day = bound(low, DATE)
         return DataFile(
-            self._below(file.file_path),
+            path,
             file.record_count,
             file.file_size_in_bytes,
-            str(datetime(1970, 1, 1, tzinfo=UTC).date() + timedelta(days=day)),
-            bound(low, BUCKET) if self.layout.buckets else None,
+            str(_EPOCH + timedelta(days=bound(low, DATE))),
+            bound(low, BUCKET) if BUCKET in partitions else None,
             stats,
         )
 
 
-def _name(consumer: str, log_id: UUID) -> str:
-    return f"elea.ends.{consumer}.{log_id}"
+def _listed(table: IcebergTable) -> dict[str, IcebergFile]:
+    """Return the files as the format has them, by path."""
+    return {task.file.file_path: task.file for task in table.scan().plan_files()}
 
 
-def small(type: pa.DataType) -> pa.DataType:
+def _marks(name: str, stored: str | None) -> dict[int, int]:
+    if not stored:
+        return {}
+    if name == CHANGES:
+        return {0: int(stored)}
+    return {int(index): int(number) for index, number in json.loads(stored).items()}
+
+
+def _property(name: str) -> str:
+    if name == CHANGES:
+        return _NUMBER
+    consumer, _, log = name.partition(":")[2].rpartition(":")
+    return f"elea.ends.{consumer}.{log}"
+
+
+def _text(name: str, numbers: Mapping[int, int]) -> str:
+    if name == CHANGES:
+        return str(numbers[0])
+    return json.dumps({str(index): number for index, number in sorted(numbers.items())})
+
+
+def _small(type: pa.DataType) -> pa.DataType:
     """Return a type as tables have it; pyiceberg reads texts and lists as large ones."""
     if pa.types.is_large_string(type):
         return pa.string()
@@ -244,8 +246,4 @@ def small(type: pa.DataType) -> pa.DataType:
 
 
 def _small_field(field: pa.Field) -> pa.Field:
-    return field.with_type(small(field.type))
-
-
-def _pause(attempt: int) -> None:
-    time.sleep(min(0.005 * 2**attempt, 0.5))
+    return field.with_type(_small(field.type))

@@ -2,8 +2,9 @@
 
 PyIceberg writes manifests and metadata, and leaves their way to the disk to the system; then SQLite
 commits the pointer, durably. A loss of power between the two would leave a pointer to a torn file,
-so what the pointer will name is synced first. And where a commit reports a failure, PyIceberg takes
-away its manifests: the pointer is looked at before that.
+so what the pointer will name is synced first. A commit is one on the table that it was made for:
+PyIceberg would load the table anew, and check less. And where a commit reports a failure, PyIceberg
+takes away its manifests: the pointer is looked at before that.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
-from pyiceberg.table import CommitTableResponse
+from pyiceberg.table import CommitTableResponse, StagedTable
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 
@@ -34,6 +35,14 @@ class DurableCatalog(SqlCatalog):
         uri = f"sqlite:///{root / CATALOG}"
         super().__init__(CATALOG_NAME, uri=uri, warehouse=root.as_uri())
         self._metadata_path = ""  # what was written last
+        self._base: str | None = None  # the metadata that a commit is made for
+
+    def _update_and_stage_table(
+        self, current_table: IcebergTable | None, *args: Any, **options: Any
+    ) -> StagedTable:
+        if current_table is not None and current_table.metadata_location != self._base:
+            raise CommitFailedException(f"{self._base} is not current any more")
+        return super()._update_and_stage_table(current_table, *args, **options)
 
     def _write_metadata(  # type: ignore[override]  # PyIceberg calls it by `self`
         self, metadata: TableMetadata, io: FileIO, metadata_path: str
@@ -59,7 +68,7 @@ class DurableCatalog(SqlCatalog):
 
         Others may have committed since: what is current then is made of it.
         """
-        self._metadata_path = ""
+        self._metadata_path, self._base = "", table.metadata_location
         try:
             return super().commit_table(table, *args, **options)
         except CommitFailedException:

@@ -1,143 +1,110 @@
 """Tables of plain Parquet files: nothing but directories, for readers who know no other format.
 
 Files that are written wait in `_staging`, which readers pass. A commit is one file, the journal: it
-says which files move to their places, which go, and how far the consumer has come then. Once it is
-there the commit is done; whoever finds it does what it says, as often as needed. A reader may see a
-part of a commit, as the files move one after the other.
+says which files move to their places, which go, and what the table says of itself then. Once it is
+there the commit is done; the next process that looks at the table does what it says, as often as
+needed. A reader may see a part of a commit, as the files move one after the other.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from elea import crash
 from elea.atomic_file import replace_text, sync
 from elea.errors import StoreError
-from elea.store.tables.files import DataFile, Part, pruned
-from elea.store.tables.layout import (
-    BUCKET,
-    COLUMNS,
-    DATE,
-    STAGING,
-    Layout,
-    discard,
-    old_partials,
-    stats_of,
+from elea.store.tables.catalog import (
+    CHANGES,
+    Change,
+    Design,
+    Snapshot,
+    missing_columns,
+    offsets_mark,
+    outdated,
+    refuse_smaller,
 )
-from elea.store.tables.table import advanced, check_types, log_of
+from elea.store.tables.files import DataFile, Stats
+from elea.store.tables.layout import BUCKET, DATE, STAGING, Layout, stats_of
 
 _OWN: Final = "_elea"
 _TABLE: Final = "table.json"
-_ENDS: Final = "ends.json"
 _JOURNAL: Final = "journal.json"
-_VERSION: Final = 1
+_ENDS: Final = "ends.json"  # the marks of version 1
+_VERSION: Final = 2
+_PLACES: Final = (f"{DATE}=*/**/*.parquet", "rows/*.parquet")
 
 
-class PlainParquet:
-    """A table of plain Parquet files."""
+class ParquetCatalog:
+    """As `Catalog`."""
 
     format = "parquet"
 
-    def __init__(
-        self, root: Path, buckets: Mapping[str, str] | None, columns: pa.Schema = COLUMNS
-    ) -> None:
-        self._root = root
+    def __init__(self, root: Path, design: Design) -> None:
+        self.root = root
         self._own = root / _OWN
+        self._design = design
+
+    def snapshot(self) -> Snapshot:
+        """As `Catalog`."""
+        with self._locked():
+            return self._snapshot()
+
+    def commit(self, base: Snapshot, change: Change) -> None:
+        """As `Catalog`."""
         self._own.mkdir(parents=True, exist_ok=True)
         with self._locked():
-            about = self._read(_TABLE)
-            if about is None:
-                made = Layout(str(root), dict(buckets or {}), staged=True)
-                told = "" if columns == COLUMNS else _hex(made.table_schema(columns))
-                about = {"version": _VERSION, "buckets": made.buckets, "columns": told}
-                self._write(_TABLE, about)
-            if about["version"] != _VERSION:
-                reason = f"saw version {about['version']}; this release knows {_VERSION}"
-                raise StoreError(f"{root}: {reason}")
-        self.layout = Layout(str(root), about["buckets"], staged=True)
+            here = self._snapshot()
+            if here.version != base.version:
+                raise outdated(self.root, base)
+            refuse_smaller(self.root, here, change.marks)
+            missing = missing_columns(here.schema, change.schema)
+            columns = pa.schema([*(here.schema or ()), *missing])
+            state = here.own or {"buckets": dict(self._design.buckets), "marks": {}}
+            removes = [file.path for file in change.remove]
+            if "files" in state:  # of version 1: here others are none, from now on their place is
+                removes += sorted({*self._paths({})} - {*self._paths(state)})
+            new_marks = {
+                name: {str(index): number for index, number in numbers.items()}
+                for name, numbers in change.marks.items()
+            }
+            state = {
+                "version": _VERSION,
+                "commit": here.version + 1,
+                "buckets": state["buckets"],
+                "columns": _hex(columns),
+                "marks": state["marks"] | new_marks,
+            }
+            moves = [file.path for file in change.add]
+            journal = {"moves": moves, "removes": removes, "state": state}
+            self._write(_JOURNAL, journal)
+            self._apply(journal)
 
-    def ends(self, consumer: str, log_id: UUID) -> dict[int, int]:
-        """As `Table`."""
+    def forget(self, before_s: float) -> None:
+        """As `Catalog`: there are no versions."""
+
+    def unlisted(self, before_s: float) -> list[str]:
+        """As `Catalog`: what has its place is of the table."""
         with self._locked():
-            return self._ends(consumer, log_id)
-
-    def commit(self, consumer: str, parts: Sequence[Part], *, lossy: bool = False) -> bool:
-        """As `Table`."""
-        if not parts:
-            return False
-        log_id = log_of(parts)
-        files = [file for part in parts for file in part.files]
-        with self._locked():
-            ends = self._ends(consumer, log_id)
-            after = advanced(ends, parts, lossy=lossy)
-            if after is None:
-                discard(str(self._root), files)  # staged: none of them is in the table
-                return False
-            told = {str(shard): end for shard, end in (ends | after).items()}
-            everything = self._read(_ENDS) or {}
-            everything.setdefault(consumer, {})[str(log_id)] = told
-            crash.point("table.before_commit")
-            self._do({"ends": everything, "moves": [file.path for file in files], "removes": []})
-            crash.point("table.after_commit")
-        return True
-
-    def files(self, key_expr: str = "**", since: int = 0, until: int = 2**64) -> list[DataFile]:
-        """As `Table`."""
-        names = sorted(self._root.glob(f"{DATE}=*/**/*.parquet"))
-        found = (_file(str(self._root), str(name.relative_to(self._root))) for name in names)
-        return pruned((file for file in found if file is not None), key_expr, since, until)
-
-    def schema(self) -> pa.Schema:
-        """As `Table`."""
-        with self._locked():
-            return self._schema(self._read(_TABLE) or {})
-
-    def replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
-        """As `Table`."""
-        with self._locked():
-            gone = [file.path for file in old if not (self._root / file.path).exists()]
-            if gone:
-                raise StoreError(f"{self._root}: {gone[0]} is not in the table any more")
-            moves, removes = [file.path for file in new], [file.path for file in old]
-            self._do({"ends": None, "moves": moves, "removes": removes})
-
-    def add_columns(self, fields: Sequence[pa.Field]) -> None:
-        """As `Table`; files have the columns they were written with."""
-        with self._locked():
-            about = self._read(_TABLE) or {}
-            have = self._schema(about)
-            missing = check_types(have, fields)
-            if missing:
-                self._write(_TABLE, about | {"columns": _hex(pa.schema([*have, *missing]))})
-
-    def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
-        """As `Table`."""
-        before_s = time.time() - older_than_s
-        with self._locked():
-            staged = self._root.glob(f"{STAGING}/**/*.parquet")
+            staged = self.root.glob(f"{STAGING}/**/*.parquet")
             old = (file for file in staged if file.stat().st_mtime < before_s)
-            found = [str(file.relative_to(self._root)) for file in old]
-            found += old_partials(self._root, before_s)
-            if not dry_run:
-                for path in found:
-                    (self._root / path).unlink(missing_ok=True)
-        return sorted(found)
+            return [str(file.relative_to(self.root)) for file in old]
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One at a time, of all processes; what another one left undone is done first."""
+        """One at a time, of all processes; what a killed one left undone is done first."""
+        if not os.access(self._own, os.W_OK):  # there is no table, or this process only reads
+            yield
+            return
         with (self._own / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             journal = self._read(_JOURNAL)
@@ -145,40 +112,80 @@ class PlainParquet:
                 self._apply(journal)
             yield
 
-    def _do(self, journal: dict[str, object]) -> None:
-        self._write(_JOURNAL, journal)
-        self._apply(journal)
-
-    def _apply(self, journal: Mapping[str, object]) -> None:
-        moves, removes = journal["moves"], journal["removes"]
-        assert isinstance(moves, list)
-        assert isinstance(removes, list)
-        changed = set()
-        for path in moves:
-            staged = self._root / path
-            file = self._root / path.removeprefix(f"{STAGING}/")
+    def _apply(self, journal: Mapping[str, Any]) -> None:
+        changed = {self.root}
+        for path in journal["moves"]:
+            staged, file = self.root / path, self.root / path.removeprefix(f"{STAGING}/")
             if staged.exists():  # else it was moved before
                 file.parent.mkdir(parents=True, exist_ok=True)
                 staged.replace(file)
-            changed.add(file.parent)
-        for path in removes:
-            file = self._root / path
+            changed.update(self.root / parent for parent in file.relative_to(self.root).parents)
+        for path in journal["removes"]:
+            file = self.root / path
             file.unlink(missing_ok=True)
             changed.add(file.parent)
-        for directory in (*changed, self._root):
+        for directory in changed:
             sync(directory)
-        if journal["ends"] is not None:
+        if journal.get("ends") is not None:  # a journal of version 1
             self._write(_ENDS, journal["ends"])
+        if "state" in journal:
+            self._write(_TABLE, journal["state"])
+            (self._own / _ENDS).unlink(missing_ok=True)
         (self._own / _JOURNAL).unlink()
         sync(self._own)
 
-    def _schema(self, about: Mapping[str, Any]) -> pa.Schema:
-        octets = bytes.fromhex(about["columns"])
-        return ipc.read_schema(pa.py_buffer(octets)) if octets else self.layout.table_schema()
+    def _snapshot(self) -> Snapshot:
+        state = self._state()
+        if state is None:
+            return Snapshot()
+        return Snapshot(
+            state["commit"],
+            ipc.read_schema(pa.py_buffer(bytes.fromhex(state["columns"]))),
+            state["buckets"],
+            self._files,
+            lambda name: {int(at): one for at, one in state["marks"].get(name, {}).items()},
+            state,
+        )
 
-    def _ends(self, consumer: str, log_id: UUID) -> dict[int, int]:
-        told = (self._read(_ENDS) or {}).get(consumer, {}).get(str(log_id), {})
-        return {int(shard): int(end) for shard, end in told.items()}
+    def _files(self) -> list[DataFile]:
+        """Those of now, as nothing keeps those of before."""
+        with self._locked():
+            paths = self._paths(self._state())
+        found = (_file(str(self.root), path) for path in paths)
+        return [file for file in found if file is not None]
+
+    def _paths(self, state: Mapping[str, Any] | None) -> list[str]:
+        if state is not None and "files" in state:
+            return [file["path"] for file in state["files"]]
+        found = (file for place in _PLACES for file in self.root.glob(place))
+        return sorted(str(file.relative_to(self.root)) for file in found)
+
+    def _state(self) -> dict[str, Any] | None:
+        state = self._read(_TABLE)
+        if state is None:
+            return None
+        if state.get("version") not in (1, _VERSION):
+            seen = state.get("version")
+            reason = f"saw version {seen}; this release knows 1 and {_VERSION}"
+            raise StoreError(f"{self.root}: {reason}")
+        if state["version"] == 1:
+            state = self._upgraded(state)
+        # Also beside version 2, if an older release wrote it meanwhile. Marks only grow.
+        for consumer, logs in (self._read(_ENDS) or {}).items():
+            for log, ends in logs.items():
+                marks = state["marks"].setdefault(offsets_mark(consumer, log), {})
+                marks |= {shard: max(end, marks.get(shard, end)) for shard, end in ends.items()}
+        return state
+
+    def _upgraded(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Version 1: a table of rows without its marks, or one of results with all of its files."""
+        if "files" not in state:
+            layout = Layout(str(self.root), state["buckets"], staged=True)
+            columns = state["columns"] or _hex(layout.table_schema())
+            return {"commit": 0, "buckets": state["buckets"], "columns": columns, "marks": {}}
+        marks = {CHANGES: {"0": state["number"]}}
+        about = {"commit": state["number"], "buckets": {}, "marks": marks}
+        return about | {"columns": state["columns"], "files": state["files"]}
 
     def _read(self, name: str) -> dict[str, Any] | None:
         try:
@@ -206,7 +213,8 @@ def _file(root: str, path: str) -> DataFile | None:
         length = file.stat().st_size
     except FileNotFoundError:  # compacted meanwhile
         return None
-    values = dict(part.split("=", 1) for part in path.split("/")[:-1])
+    values = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+    stats = stats_of(metadata) if DATE in values else Stats()
     return DataFile(
-        path, metadata.num_rows, length, values[DATE], values.get(BUCKET), stats_of(metadata)
+        path, metadata.num_rows, length, values.get(DATE, ""), values.get(BUCKET), stats
     )

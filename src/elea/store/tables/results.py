@@ -2,64 +2,44 @@
 
 A change takes rows away and adds others. It has a number, and becomes part of the table together
 with it, or not at all. Files that lose rows are written anew, and small ones become one now and
-then. What a format has to do is `Catalog`: which files there are, and to change that in one step.
+then.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from elea.atomic_file import replacing
-from elea.errors import ConfigError, MissingDependencyError, StoreError
-from elea.store.tables.layout import wide
-from elea.store.tables.table import FORMATS, format_of
+from elea.errors import StoreError
+from elea.store.tables.catalog import (
+    CHANGES,
+    RESULTS,
+    Catalog,
+    Change,
+    Snapshot,
+    committed,
+    open_catalog,
+    vacuum,
+)
+from elea.store.tables.files import DataFile
+from elea.store.tables.layout import STAGING, discard, wide
+from elea.store.tables.table import checked_format
 
+_LOG: Final = logging.getLogger("elea.store")
 DATA: Final = "rows"  # the directory of the files; no other table has one of that name
 _FILES_MAX: Final = 64  # of a table, before small ones become one
 _SMALL_LEN: Final = 16 << 20  # octets
+_CHANGES: Final = 256  # after which files that are not of the table any more are looked for
 _READ_S: Final = 3_600  # files that are not of the table any more stay that long, for readers
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A Parquet file, by its path below the table."""
-
-    path: str
-    rows_count: int
-    octets_count: int
-
-
-class Catalog(Protocol):
-    """What a format keeps."""
-
-    root: Path
-
-    def number(self) -> int:
-        """Of the last change; 0: none yet."""
-
-    def schema(self) -> pa.Schema | None:
-        """The columns; None: there is no table yet."""
-
-    def files(self) -> list[File]:
-        """The files, in the order of their paths."""
-
-    def commit(
-        self, number: int, gone: Sequence[File], come: Sequence[File], schema: pa.Schema
-    ) -> bool:
-        """One change, in one step; False: somebody else was faster.
-
-        Args:
-            schema: The columns, for a table that is made by this.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,28 +98,29 @@ class Results:
 
     def number(self) -> int:
         """Of its last change; 0: none yet."""
-        return self._catalog.number()
+        return _number(self._catalog.snapshot())
 
     def schema(self) -> pa.Schema | None:
         """Its columns; None: there is no table yet."""
-        return self._catalog.schema()
+        return self._catalog.snapshot().schema
 
     def rows_count(self) -> int:
         """How many rows there are."""
-        return sum(file.rows_count for file in self._catalog.files())
+        return sum(file.rows_count for file in self._catalog.snapshot().files())
 
     def paths(self) -> list[str]:
         """Its Parquet files, from the root of the file system."""
-        return [str(self.root / file.path) for file in self._catalog.files()]
+        return [str(self.root / file.path) for file in self._catalog.snapshot().files()]
 
     def rows(self, columns: Sequence[str] | None = None) -> pa.Table | None:
         """All rows; None: there is no table yet."""
-        schema = self.schema()
+        found = self._catalog.snapshot()
+        schema = found.schema
         if schema is None:
             return None
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
-        return self._read([file.path for file in self._catalog.files()], schema)
+        return self._read(found.files(), schema)
 
     def change(
         self,
@@ -153,88 +134,93 @@ class Results:
             number: Of this change: the one after the last.
 
         Raises:
-            StoreError: it does not follow the last one, so that somebody else changes the table;
+            StoreError: it does not follow the last one, so that another process changes the table;
                 or the rows have other columns than the table.
         """
-        catalog = self._catalog
-        have = catalog.number()
-        if number != have + 1:
-            raise _taken(self.root, number, have)
-        schema = catalog.schema()
-        if schema is None:
-            if rows is None:
-                return
+        lost: list[DataFile] = []  # files of a commit that another one came before
+
+        def plan(base: Snapshot) -> Change | None:
+            discard(str(self.root), lost)
+            lost.clear()
+            have = _number(base)
+            if number != have + 1:
+                raise _taken(self.root, number, have)
+            planned = self._planned(base, number, rows, removals)
+            lost.extend(planned.add if planned is not None else ())
+            return planned
+
+        if committed(self._catalog, plan) is not None and number % _CHANGES == 0:
+            self._tidy()
+
+    def _planned(
+        self, base: Snapshot, number: int, rows: pa.Table | None, removals: Sequence[Removal]
+    ) -> Change | None:
+        schema = base.schema
+        if schema is not None:
+            rows = None if rows is None else _fitting(self.root, schema, rows)
+        elif rows is not None:
             rows = rows.cast(_wide(rows.schema))
             schema = rows.schema
-        elif rows is not None:
-            rows = _fitting(self.root, schema, rows)
-        gone, kept = self._without(removals, schema)
+        else:
+            return None
+        files = base.files()
+        gone, kept = self._without(files, removals, schema)
         parts = kept if rows is None or not rows.num_rows else [*kept, rows]
-        rest = [file for file in catalog.files() if file not in gone]
+        rest = [file for file in files if file not in gone]
         small = [file for file in rest if file.octets_count < _SMALL_LEN]
         if len(small) >= _FILES_MAX:
-            parts.insert(0, self._read([file.path for file in small], schema))
+            parts.insert(0, self._read(small, schema))
             gone += small
         (self.root / DATA).mkdir(parents=True, exist_ok=True)
         come = [self._written(number, pa.concat_tables(parts))] if parts else []
-        if not catalog.commit(number, gone, come, schema) and not self._has(number, gone, come):
-            for file in come:
-                (self.root / file.path).unlink(missing_ok=True)
-            raise _taken(self.root, number, catalog.number())
-        if number % _FILES_MAX == 0:
-            self._sweep()
+        is_new = base.schema is None
+        return Change(come, gone, {CHANGES: {0: number}}, schema if is_new else None)
 
-    def _has(self, number: int, gone: Sequence[File], come: Sequence[File]) -> bool:
-        """Whether a commit that reported an error is in the table all the same."""
-        listed = {file.path for file in self._catalog.files()}
-        if come:
-            return all(file.path in listed for file in come)
-        is_gone = not any(file.path in listed for file in gone)
-        return bool(gone) and is_gone and self._catalog.number() == number
-
-    def _sweep(self) -> None:
-        """Take away files that no reader can still be at."""
-        used = {file.path for file in self._catalog.files()}
-        before_s = time.time() - _READ_S
-        for path in (self.root / DATA).iterdir():
-            if f"{DATA}/{path.name}" not in used and path.stat().st_mtime < before_s:
-                path.unlink(missing_ok=True)
+    def _tidy(self) -> None:
+        """Remove files that no reader can still be at. If it fails, rows are safe."""
+        try:
+            vacuum(self._catalog, _READ_S)
+        except Exception as error:  # of a disk, or of a library
+            _LOG.warning("%s: files that were replaced stay: %s", self.root, error)
 
     def _without(
-        self, removals: Sequence[Removal], schema: pa.Schema
-    ) -> tuple[list[File], list[pa.Table]]:
+        self, files: Sequence[DataFile], removals: Sequence[Removal], schema: pa.Schema
+    ) -> tuple[list[DataFile], list[pa.Table]]:
         """Files that lose rows, and the rows of them that stay."""
-        gone: list[File] = []
+        gone: list[DataFile] = []
         kept: list[pa.Table] = []
         if not removals:
             return gone, kept
         columns = {name for one in removals for name in one.columns}
         looked_at = pa.schema([field for field in schema if field.name in columns])
-        for file in self._catalog.files():
-            some = self._read([file.path], looked_at)
+        for file in files:
+            some = self._read([file], looked_at)
             mask = removals[0].marked(some)
             for one in removals[1:]:
                 mask = pc.or_(mask, one.marked(some))
             if not pc.any(mask).as_py():
                 continue
             gone.append(file)
-            stay = self._read([file.path], schema).filter(pc.invert(mask))
+            stay = self._read([file], schema).filter(pc.invert(mask))
             if stay.num_rows:
                 kept.append(stay)
         return gone, kept
 
-    def _read(self, paths: Sequence[str], schema: pa.Schema) -> pa.Table:
+    def _read(self, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:
         tables = [
-            pq.read_table(self.root / path, columns=schema.names).cast(schema) for path in paths
+            pq.read_table(self.root / file.path, columns=schema.names).cast(schema)
+            for file in files
         ]
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
-    def _written(self, number: int, rows: pa.Table) -> File:
-        path = f"{DATA}/{number:012d}-{secrets.token_hex(4)}.parquet"
+    def _written(self, number: int, rows: pa.Table) -> DataFile:
+        directory = f"{STAGING}/{DATA}" if self._catalog.format == "parquet" else DATA
+        path = f"{directory}/{number:012d}-{secrets.token_hex(4)}.parquet"
         file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as partial:
             pq.write_table(rows, partial, compression="zstd", store_schema=False)
-        return File(path, rows.num_rows, file.stat().st_size)
+        return DataFile(path, rows.num_rows, file.stat().st_size, "")
 
 
 def open_results(path: str | Path, format: str | None = None) -> Results:
@@ -249,19 +235,7 @@ def open_results(path: str | Path, format: str | None = None) -> Results:
         MissingDependencyError: the packages for that format are not installed.
     """
     root = Path(path).absolute()
-    if format is not None and format not in FORMATS:
-        raise ConfigError("format", f"saw {format!a}; legal are {', '.join(FORMATS)}")
-    found = format_of(root)
-    if found is not None and format not in (None, found):
-        raise ConfigError("format", f"saw {format!a}; the table at {root} is of format {found}")
-    kind = found or format
-    if kind is None:
-        raise StoreError(f"{root}: no table; legal are directories of {', '.join(FORMATS)}")
-    try:
-        return Results(_catalog(root, kind))
-    except ModuleNotFoundError as error:
-        extra = "arrow" if kind == "parquet" else kind
-        raise MissingDependencyError(f"a table of format {kind}", extra) from error
+    return Results(open_catalog(root, checked_format(root, format), RESULTS))
 
 
 def is_results(path: str | Path) -> bool:
@@ -269,19 +243,8 @@ def is_results(path: str | Path) -> bool:
     return (Path(path) / DATA).is_dir()
 
 
-def _catalog(root: Path, format: str) -> Catalog:
-    # Late: each needs packages that the others do not.
-    if format == "delta":
-        from elea.store.tables.delta_results import DeltaCatalog
-
-        return DeltaCatalog(root)
-    if format == "iceberg":
-        from elea.store.tables.iceberg_results import IcebergCatalog
-
-        return IcebergCatalog(root)
-    from elea.store.tables.parquet_results import ParquetCatalog
-
-    return ParquetCatalog(root)
+def _number(snapshot: Snapshot) -> int:
+    return snapshot.marks(CHANGES).get(0, 0)
 
 
 def _wide(schema: pa.Schema) -> pa.Schema:

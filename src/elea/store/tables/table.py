@@ -1,4 +1,4 @@
-"""Table: what all formats have in common, and how one is opened.
+"""Table: rows of logs, in any format, each row once.
 
 Rows become part of a table exactly once because a table remembers, for each consumer and each shard
 of a log, the number up to which it has rows, and takes files and the new numbers in one step. Files
@@ -8,60 +8,119 @@ So it does not matter who asks again, nor what else was forgotten.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 import pyarrow as pa
 
-from elea.errors import ConfigError, ConflictError, MissingDependencyError, StoreError
-from elea.store.tables.files import DataFile, Part
+from elea import crash
+from elea.errors import ConfigError, ConflictError, StoreError
+from elea.store.tables.catalog import (
+    FORMATS,
+    ROWS,
+    Catalog,
+    Change,
+    OutdatedError,
+    Snapshot,
+    committed,
+    format_of,
+    missing_columns,
+    offsets_mark,
+    open_catalog,
+    vacuum,
+)
+from elea.store.tables.files import DataFile, Part, pruned
 from elea.store.tables.layout import COLUMNS, Layout, checked_buckets, discard
 
-FORMATS: Final = ("delta", "iceberg", "parquet")
-ATTEMPTS_MAX: Final = 20  # at a commit while others commit too; each looks at the table anew
-CROWDED: Final = f"gave up after {ATTEMPTS_MAX} attempts: concurrent commits kept winning"
+__all__: Final = ["FORMATS", "Table", "advanced", "format_of", "open_table"]
 
 
-class Table(Protocol):
-    """A table. Whoever has its directory may open it, as often as wanted."""
+class Table:
+    """A table of rows of logs. Any process may open it, as often as wanted."""
 
-    format: str
-    layout: Layout
+    def __init__(self, catalog: Catalog, layout: Layout, opened: Snapshot) -> None:
+        self.format = catalog.format
+        self.layout = layout
+        self.opened = opened  # as it was then
+        self._catalog = catalog
 
     def ends(self, consumer: str, log_id: UUID) -> dict[int, int]:
         """By shard, the number up to which a consumer has brought rows of a log."""
+        return self._catalog.snapshot().marks(offsets_mark(consumer, log_id))
 
-    def commit(self, consumer: str, parts: Sequence[Part], *, lossy: bool = False) -> bool:
+    def commit(
+        self,
+        consumer: str,
+        parts: Sequence[Part],
+        *,
+        lossy: bool = False,
+        handed: Mapping[int, int] | None = None,
+        base: Snapshot | None = None,
+    ) -> bool:
         """Take files into the table, all or none; whether it did not have them before.
 
         Args:
             lossy: Rows between those of the table and those of the parts may be missing.
+            handed: By shard, up to where a log was looked through for rows of this table: between
+                its end and there it has all.
+            base: The table as it was a moment ago, to look at it once less.
 
         Raises:
-            ConflictError: somebody else brought some of these rows, or rows in between are missing.
+            ConflictError: another writer brought some of these rows, or rows in between are
+                missing.
         """
+        if not parts:
+            return False
+        mark = offsets_mark(consumer, log_of(parts))
+        files = [file for part in parts for file in part.files]
+
+        def plan(base: Snapshot) -> Change | None:
+            ends = base.marks(mark)
+            after = advanced(ends, parts, lossy=lossy, handed=handed or {})
+            if after is None:
+                _discard_unlisted(self.layout, base, files)
+                return None
+            crash.point("table.before_commit")
+            return Change(files, marks={mark: ends | after})
+
+        is_new = committed(self._catalog, plan, base) is not None
+        if is_new:
+            crash.point("table.after_commit")
+        return is_new
 
     def files(self, key_expr: str = "**", since: int = 0, until: int = 2**64) -> list[DataFile]:
-        """The files that may have rows of keys that match, of a span of time.
+        """Return the files that may have rows of keys that match, of a span of time.
 
         Args:
             since: The 64 bits of a timestamp, from which on rows are wanted,
             until: and from which on no more are.
         """
+        return pruned(self._catalog.snapshot().files(), key_expr, since, until)
 
     def schema(self) -> pa.Schema:
         """All columns."""
+        return _schema_of(self._catalog.snapshot())
 
     def replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
         """Put files that hold the same rows in place of others, in one step.
 
         Raises:
-            ConflictError: some of them are not in the table any more.
+            StoreError: some of them are not in the table any more.
         """
+
+        def plan(base: Snapshot) -> Change:
+            listed = {file.path for file in base.files()}
+            gone = [file.path for file in old if file.path not in listed]
+            if gone:
+                raise StoreError(f"{self.layout.root}: {gone[0]} is not in the table any more")
+            return Change(new, old)
+
+        committed(self._catalog, plan)
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
         """Add columns, which are null in the rows there are; those it has already are left.
@@ -70,8 +129,23 @@ class Table(Protocol):
             StoreError: it has one of that name and another type.
         """
 
+        def plan(base: Snapshot) -> Change | None:
+            have = _schema_of(base)
+            missing = missing_columns(have, pa.schema(fields))
+            return Change(schema=pa.schema([*have, *missing])) if missing else None
+
+        committed(self._catalog, plan)
+
     def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
         """Remove files that are not of the table, and are older than that; which they are."""
+        return vacuum(self._catalog, older_than_s, dry_run=dry_run)
+
+    def discard_unlisted(self, files: Sequence[DataFile]) -> None:
+        """Remove files that were written for the table, except those that it lists.
+
+        A commit may report an error and be in the table all the same.
+        """
+        _discard_unlisted(self.layout, self._catalog.snapshot(), files)
 
 
 def open_table(
@@ -94,26 +168,49 @@ def open_table(
         MissingDependencyError: the packages for that format are not installed.
     """
     root = Path(path).absolute()
-    if format is not None and format not in FORMATS:
-        raise ConfigError("format", f"saw {format!a}; legal are {', '.join(FORMATS)}")
-    found = format_of(root)
-    if found is None and format is None:
-        raise StoreError(f"{root}: no table; legal are directories of {', '.join(FORMATS)}")
-    if found is not None and format not in (None, found):
-        raise ConfigError("format", f"saw {format!a}; the table at {root} is of format {found}")
+    kind = checked_format(root, format)
     wanted = None if buckets is None else checked_buckets(buckets)
-    kind = found or format or ""
-    if found is None:
+    if format_of(root) is None:
         _make_directory(root)
-    try:
-        table = _opened(root, kind, wanted, columns)
-    except ModuleNotFoundError as error:
-        extra = "arrow" if kind == "parquet" else kind
-        raise MissingDependencyError(f"a table of format {kind}", extra) from error
+    catalog = open_catalog(root, kind, replace(ROWS, buckets=wanted or {}))
+    found = catalog.snapshot()
+    if found.schema is None:
+        schema = layout_of(root, kind, wanted or {}).table_schema(columns)
+        with suppress(OutdatedError):  # another process makes it now
+            catalog.commit(found, Change(schema=schema))
+        found = catalog.snapshot()
+    table = Table(catalog, layout_of(root, kind, found.buckets), found)
     if wanted is not None and wanted != dict(table.layout.buckets):
         reason = f"saw {wanted}; the table was made with {dict(table.layout.buckets)}"
         raise ConfigError("buckets", reason)
     return table
+
+
+def checked_format(root: Path, format: str | None) -> str:
+    """Return the format of a table: the one it has, else the one that is given.
+
+    Raises:
+        ConfigError: there is no such format, or the table is of another one.
+        StoreError: there is no table, and no format is given.
+    """
+    if format is not None and format not in FORMATS:
+        raise ConfigError("format", f"saw {format!a}; legal are {', '.join(FORMATS)}")
+    found = format_of(root)
+    if found is not None and format not in (None, found):
+        raise ConfigError("format", f"saw {format!a}; the table at {root} is of format {found}")
+    if found is None and format is None:
+        raise StoreError(f"{root}: no table; legal are directories of {', '.join(FORMATS)}")
+    return found or format or ""
+
+
+def layout_of(root: Path, format: str, buckets: Mapping[str, str]) -> Layout:
+    """Return how a table of a format lays out its files."""
+    return Layout(
+        str(root),
+        buckets,
+        staged=format == "parquet",
+        partitions_inside=format == "iceberg",
+    )
 
 
 def _make_directory(root: Path) -> None:
@@ -126,38 +223,20 @@ def _make_directory(root: Path) -> None:
         raise StoreError(f"{root}: the table cannot be made: the directory cannot be written")
 
 
-def _opened(
-    root: Path, format: str, buckets: Mapping[str, str] | None, columns: pa.Schema
-) -> Table:
-    # Late: each needs packages that the others do not.
-    if format == "delta":
-        from elea.store.tables.delta import DeltaLake
-
-        return DeltaLake(root, buckets, columns)
-    if format == "iceberg":
-        from elea.store.tables.iceberg import Iceberg
-
-        return Iceberg(root, buckets, columns)
-    from elea.store.tables.parquet import PlainParquet
-
-    return PlainParquet(root, buckets, columns)
-
-
-def format_of(root: Path) -> str | None:
-    """The format of a table, by its directory; None: there is no table."""
-    if (root / "_delta_log").is_dir():
-        return "delta"
-    if (root / "catalog.sqlite").is_file():
-        return "iceberg"
-    if (root / "_elea" / "table.json").is_file():
-        return "parquet"
-    return None
+def _schema_of(snapshot: Snapshot) -> pa.Schema:
+    if snapshot.schema is None:
+        raise StoreError("the table is not there any more")
+    return snapshot.schema
 
 
 def advanced(
-    ends: Mapping[int, int], parts: Sequence[Part], *, lossy: bool
+    ends: Mapping[int, int], parts: Sequence[Part], *, lossy: bool, handed: Mapping[int, int]
 ) -> dict[int, int] | None:
     """Up to where a table has rows once parts are in it; None if it has all of them.
+
+    Args:
+        lossy: Rows may be missing between.
+        handed: By shard, a number that is not missing any row before it, wherever the table ends.
 
     Raises:
         ConflictError: it has some of them, or rows in between are missing.
@@ -170,8 +249,12 @@ def advanced(
             done_count += 1
             continue
         end = after.get(part.shard, known)
-        if end is not None and (part.first < end or (part.first > end and not lossy)):
-            raise ConflictError(part.shard, part.first, part.end, end)
+        reached = max(
+            (one for one in (end, handed.get(part.shard)) if one is not None), default=None
+        )
+        is_missing = reached is not None and part.first > reached and not lossy
+        if is_missing or (end is not None and part.first < end):
+            raise ConflictError(part.shard, part.first, part.end, end or reached or 0)
         after[part.shard] = part.end
     if done_count and after:
         # One batch is in the table whole, or not at all: these are not the batches it knows.
@@ -180,74 +263,12 @@ def advanced(
     return after or None
 
 
-def discard_unlisted(table: Table, files: Sequence[DataFile]) -> None:
-    """Remove files that were written for a table, except those that it lists.
-
-    A commit may report an error and be in the table all the same.
-    """
-    listed = {file.path for file in table.files()}
-    discard(table.layout.root, [file for file in files if file.path not in listed])
-
-
-def is_ours(table: Table, files: Sequence[DataFile], attempt: int) -> bool:
-    """Whether a table that has all rows of some files has them by a commit of these files.
-
-    Files that it does not list are removed, unless a commit of them was tried: then `vacuum` may.
-    """
-    if not attempt:
-        discard_unlisted(table, files)
-        return False
-    listed = {file.path for file in table.files()}
-    return bool(files) and all(file.path in listed for file in files)
-
-
-def is_replaced(
-    listed: Collection[str], old: Sequence[DataFile], new: Sequence[DataFile], attempt: int
-) -> bool:
-    """Whether a replacement that reported an error is in the table all the same.
-
-    Args:
-        listed: The paths of the table's files.
-        attempt: How often it was tried before.
-
-    Raises:
-        StoreError: some of the old files are not in the table any more, for another reason.
-    """
-    gone = [file.path for file in old if file.path not in listed]
-    if attempt and len(gone) == len(old) and all(file.path in listed for file in new):
-        return True
-    if gone:
-        raise StoreError(f"{gone[0]} is not in the table any more")
-    return False
-
-
-def ends_to_text(ends: Mapping[int, int]) -> str:
-    """Numbers by shard, as tables keep them."""
-    return json.dumps({str(shard): end for shard, end in sorted(ends.items())})
-
-
-def ends_from_text(text: str | None) -> dict[int, int]:
-    """The same."""
-    return {} if not text else {int(shard): int(end) for shard, end in json.loads(text).items()}
+def _discard_unlisted(layout: Layout, base: Snapshot, files: Sequence[DataFile]) -> None:
+    listed = {file.path for file in base.files()}
+    discard(layout.root, [file for file in files if file.path not in listed])
 
 
 def log_of(parts: Sequence[Part]) -> UUID:
     """The log of parts, which is one."""
     [found] = {part.log_id for part in parts}
     return found
-
-
-def check_types(have: pa.Schema, fields: Sequence[pa.Field]) -> list[pa.Field]:
-    """The fields that a table does not have yet.
-
-    Raises:
-        StoreError: it has one of another type.
-    """
-    missing = []
-    for one in fields:
-        if one.name not in have.names:
-            missing.append(one.with_nullable(True))
-        elif have.field(one.name).type != one.type:
-            seen, type = have.field(one.name).type, one.type
-            raise StoreError(f"column {one.name} is {seen}, and cannot become {type}; name it anew")
-    return missing

@@ -52,7 +52,7 @@ class LandingQuery(Query):
         place = landing.Place.of(self.pipeline)
         taken = landing._taken
 
-        def dying(*args: object, **options: object) -> list[landing.Committed]:
+        def dying(*args: object, **options: object) -> landing.Committed:
             self.die("before a commit")
             done = taken(*args, **options)  # type: ignore[arg-type]
             self.die("after a commit")
@@ -85,6 +85,7 @@ def numbers(made: Pipeline, name: str) -> list[int]:
 @given(
     crashes=st.lists(st.integers(0, 16), max_size=5),
     lost=st.lists(st.booleans(), min_size=5, max_size=5),
+    unnoted=st.lists(st.booleans(), min_size=5, max_size=5),
     rows_max=st.sampled_from(["30", "60", "1000"]),
     format=st.sampled_from(["delta", "delta", "parquet", "iceberg"]),
     parts=st.sampled_from(["1", "5"]),
@@ -94,12 +95,13 @@ def test_every_row_is_in_every_table_once_whatever_crashes(
     tmp_path_factory: pytest.TempPathFactory,
     crashes: list[int],
     lost: list[bool],
+    unnoted: list[bool],
     rows_max: str,
     format: str,
     parts: str,
     order: list[int],
 ) -> None:
-    """Also if the checkpoint is lost, and a table comes later than the others."""
+    """Also if the checkpoint or the notes are lost, and a table comes later than the others."""
     folder = tmp_path_factory.mktemp("landing")
     more = 'late: {decode: json, keyexpr: "fleet/r1/imu", schema: "{ax: f64}"}\n'
     head = f"{fleet.HEAD}format: {format}\n"
@@ -114,6 +116,8 @@ def test_every_row_is_in_every_table_once_whatever_crashes(
             run.die = crash = crashing(at, lambda: None)
             with contextlib.suppress(CrashError):
                 run.run(batches_count=5, crash=crash)
+            if unnoted[number]:
+                (Path(made.storage) / "_elea" / "handed.json").unlink(missing_ok=True)
             if number == 1:
                 made = fleet.pipeline(folder, tables + more, head)
             if lost[number] or number == 1:
@@ -194,6 +198,66 @@ def test_tables_without_rows_do_not_send_a_changed_pipeline_back(
         assert begins(changed) == {0: 0}
         query(changed).run(batches_count=10, crash=no_crash)
         assert numbers(made, "rare") == [60, 65]
+
+
+@pytest.mark.parametrize("name", ["bronze", "imu"])
+def test_rows_that_were_missing_before_a_batch_stopped_the_first_table_only(
+    tmp_path: Path, name: str
+) -> None:
+    made = fleet.pipeline(tmp_path)
+    place = landing.Place.of(made)
+    landing.prepare(place, made.landed)
+    with fleet.log_at(tmp_path / "log", shards_count=1) as log:
+        fleet.fill(log, 0, 60)
+        source = Options({"log": made.log}).stream().source
+
+        def land(number: int, first: int, end: int, *names: str) -> None:
+            tables = [made.table(one) for one in names]
+            span = (log.log_id, 0, first, end)
+            landed = landing.land_range(source, place, tables, {}, span)  # type: ignore[arg-type]
+            landing.commit(place, made.landed, landed, number)
+
+        land(1, 0, 10, "bronze", "imu")
+        with pytest.raises(ConflictError, match="rows 30 to 39 of shard 0 do not follow"):
+            land(2, 30, 40, name)
+        land(2, 10, 60, "bronze", "imu")
+    assert numbers(made, "bronze") == list(range(60))
+    assert numbers(made, "imu") == fleet.good(60)
+    assert numbers(made, "imu_bad") == fleet.bad(60)
+
+
+def test_a_table_whose_notes_are_lost_is_read_what_it_may_lack(tmp_path: Path) -> None:
+    """The checkpoint is ahead of it: whether rows between are of this table is not known."""
+    bronze = fleet.TABLES.splitlines(keepends=True)[0]
+    made = fleet.pipeline(tmp_path, bronze + 'rare: {archive: "other/**"}\n')
+    notes = Path(made.storage) / "_elea" / "handed.json"
+
+    def other(first: int, count: int, *, is_other: bool) -> pa.RecordBatch:
+        chosen = [one for one in range(count) if fleet.is_imu(first + one) is not is_other]
+        return fleet.batch(first, count).take(pa.array(chosen))
+
+    with fleet.log_at(tmp_path / "log", shards_count=1) as log:
+        run = query(made)
+        for first in (0, 10, 20):
+            log.store(other(first, 10, is_other=False))
+            run.run(batches_count=1, crash=no_crash)
+        [end] = log.ends()
+        assert open_table(made.path("rare")).ends(made.name, log.log_id)[0] < end, "it lags"
+        notes.unlink()
+        for first in (30, 40):
+            log.store(other(first, 10, is_other=True))
+        run.run(batches_count=1, crash=no_crash)
+        assert open_table(made.path("rare")).ends(made.name, log.log_id) == dict(
+            enumerate(log.ends())
+        )
+        log.store(other(50, 10, is_other=False))
+        notes.unlink()
+        run.run(batches_count=1, crash=no_crash)
+        assert open_table(made.path("rare")).ends(made.name, log.log_id) == dict(
+            enumerate(log.ends())
+        ), "with no notes it says so itself"
+    assert numbers(made, "rare") == [30, 35, 40, 45]
+    assert len(numbers(made, "bronze")) == log.ends()[0]
 
 
 @pytest.mark.parametrize("format", FORMATS)

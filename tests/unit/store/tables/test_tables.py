@@ -22,6 +22,7 @@ from elea.store.log.reader import LogReader
 from elea.store.tables.compaction import compact
 from elea.store.tables.files import DataFile, Stats, prefix_of, pruned
 from elea.store.tables.layout import RETENTION, bucket_of, write_part
+from elea.store.tables.parquet import ParquetCatalog
 from elea.store.tables.table import FORMATS, Table, open_table
 
 DAY = 86_400
@@ -242,22 +243,21 @@ def test_what_is_no_table_is_told(tmp_path: Path) -> None:
         open_table(tmp_path / "t", "delta")
 
 
-def test_a_commit_that_was_cut_off_is_finished(tmp_path: Path, log: Log) -> None:
+def test_a_commit_that_was_cut_off_is_finished(
+    tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Plain files have no transactions: the journal is one."""
     table = open_table(tmp_path / "table", "parquet")
     part = part_of(table, log, 0, 0, 10)
-    target = type(table)._apply  # type: ignore[attr-defined]
 
     def dies(*_: object) -> None:
         raise KeyboardInterrupt
 
-    type(table)._apply = dies  # type: ignore[attr-defined]
-    try:
+    with monkeypatch.context() as patch:
+        patch.setattr(ParquetCatalog, "_apply", dies)
         with pytest.raises(KeyboardInterrupt):
             table.commit("c", [part])
-    finally:
-        type(table)._apply = target  # type: ignore[attr-defined]
-    assert table.files() == []
+    assert not list((tmp_path / "table").glob("date=*"))
     assert not table.commit("c", [part_of(table, log, 0, 0, 10)])
     assert position(table) == [(0, seq) for seq in range(10)]
     assert table.ends("c", id_of(log)) == {0: 10}
