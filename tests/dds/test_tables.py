@@ -14,11 +14,11 @@ from tests.ports import free_port
 
 import elea
 from elea.config import yaml_text
+from elea.decode.layout import parse_layout
+from elea.decode.layout_writer import write_cdr
 from elea.encoding import Encoding
 from elea.errors import ConfigError
 from elea.predicate.evaluate import compile_predicate
-from elea.predicate.layout import parse_layout
-from elea.predicate.layout_writer import write_cdr
 from elea.predicate.parser import parse
 from elea.predicate.payload import PayloadFields
 from elea.spark.decode.plan import decode

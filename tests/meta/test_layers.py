@@ -45,6 +45,7 @@ VOCABULARY: Final = (
         "locator",
         "keyexpr",
         "cbor",
+        "decode",
         "predicate",
         "timerange",
         "query",

@@ -11,11 +11,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from elea.decode.layout import Layout
+from elea.decode.type_schemas import KEY_EXPR, TypeSchemas, type_of_encoding
 from elea.encoding import Encoding
 from elea.errors import ClosedError, EleaError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.predicate.layout import Layout
-from elea.predicate.type_schemas import KEY_EXPR, TypeSchemas, type_of_encoding
 from elea.provenance import SampleKind
 from elea.query import QueryTarget
 from elea.sample import Reply, Sample

@@ -16,11 +16,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
 from elea import cbor
+from elea.decode.layout import Layout
+from elea.decode.layout_reader import read_cdr, read_serialized
+from elea.decode.paths import Path, follow
 from elea.encoding import CUSTOM_ID, Encoding
-from elea.predicate.evaluate import follow
-from elea.predicate.layout import Layout
-from elea.predicate.layout_reader import read_cdr, read_serialized
-from elea.predicate.model import Path
 
 KEY_ROOT: Final = "key"
 PROPERTY_ROOT: Final = "property"

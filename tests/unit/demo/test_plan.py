@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from elea import cbor, json5
+from elea.decode.layout import Structure
 from elea.demo import files, plan
 from elea.demo.payloads import to_cbor
 from elea.demo.plan import BATTERY, IMU, POSE, STREAMS, Due, Plan
 from elea.demo.tiny import FRAME_LEN
 from elea.errors import InvalidValueError
-from elea.predicate.layout import Structure
 from elea.spark.decode.plan import Plan as DecodePlan
 from elea.spark.decode.plan import decode
 from elea.spark.decode.ros import ros_layout

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from elea.decode.layout import Layout, below
+from elea.decode.layout_reader import read_cdr, read_serialized
+from elea.decode.values import Kind
 from elea.encoding import Encoding
 from elea.errors import LimitError, PredicateError
 from elea.ext import z_serialize
 from elea.predicate import Enumerator, PayloadFields, parse, parse_layout
 from elea.predicate.check import Remark, check, kind
-from elea.predicate.layout import Layout, below
-from elea.predicate.layout_reader import read_cdr, read_serialized
-from elea.predicate.model import Field, Kind
+from elea.predicate.model import Field
 from elea.predicate.payload import decode
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from elea.predicate.layout import (
+from elea.decode.layout import (
     Enumeration,
     Layout,
     ListOf,
@@ -20,8 +20,8 @@ from elea.predicate.layout import (
     UnionOf,
     parse_layout,
 )
-from elea.predicate.layout_reader import read_cdr
-from elea.predicate.layout_writer import write_cdr
+from elea.decode.layout_reader import read_cdr
+from elea.decode.layout_writer import write_cdr
 from elea.spark.decode.base import Decoder
 from elea.spark.decode.slices import LayoutDecoder
 from elea.spark.decode.types import fit

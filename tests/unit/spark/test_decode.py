@@ -261,7 +261,7 @@ def test_a_plan_from_samples() -> None:
 
 
 def _name(name: str) -> str:
-    from elea.predicate.model import name_text
+    from elea.decode.paths import name_text
 
     return name_text(name)
 

@@ -15,10 +15,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elea.decode.layout import Layout, layout_text, parse_layout
 from elea.errors import ConfigError
 from elea.ext import z_serialize
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import Layout, layout_text, parse_layout
 from elea.spark.decode.base import Decoder, Outcome
 from elea.spark.decode.cbor_items import CborDecoder
 from elea.spark.decode.ipc import IpcDecoder

@@ -9,8 +9,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.layout import Layout
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import Layout
 from elea.spark.decode.types import fit, table_type
 
 _UNFIT: Final = (ValueError, RecursionError, ArithmeticError, TypeError, KeyError, IndexError)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea import cbor
-from elea.predicate.layout import Layout, ListOf, Primitive, Structure
+from elea.decode.layout import Layout, ListOf, Primitive, Structure
 from elea.spark.decode.base import check_depth
 from elea.spark.decode.slices import SlicingDecoder, text_slices
 from elea.spark.decode.types import TEXT, as_text, table_type

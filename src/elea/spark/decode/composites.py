@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elea.predicate.layout import (
+from elea.decode.layout import (
     Enumeration,
     Layout,
     OptionalOf,

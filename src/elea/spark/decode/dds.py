@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from elea.decode.layout import parse_layout
+from elea.decode.property_list import SERIALIZED_KEY, read_properties
+from elea.decode.type_schemas import KEY_EXPR, TypeSchemas, type_of_encoding
 from elea.errors import StoreError
-from elea.predicate.layout import parse_layout
-from elea.predicate.property_list import SERIALIZED_KEY, read_properties
-from elea.predicate.type_schemas import KEY_EXPR, TypeSchemas, type_of_encoding
 from elea.spark.decode.slices import LayoutDecoder
 from elea.spark.decode.types import checked
 from elea.store.log.reader import LogReader

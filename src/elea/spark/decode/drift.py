@@ -8,8 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import (
+from elea.decode.layout import (
     PRIMITIVES,
     Layout,
     ListOf,
@@ -18,6 +17,7 @@ from elea.predicate.layout import (
     layout_text,
     parse_layout,
 )
+from elea.limits import DEFAULT_LIMITS
 from elea.spark.decode.base import Decoder
 from elea.spark.decode.rules import Rule
 

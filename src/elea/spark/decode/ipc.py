@@ -12,8 +12,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea.decode.layout import Structure
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import Structure
 from elea.spark.decode.base import Decoder, Outcome, joined
 
 _CONTINUATION: Final = 0xFFFF_FFFF

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from elea.decode.layout import Layout, ListOf, Primitive, Structure
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import Layout, ListOf, Primitive, Structure
 from elea.spark.decode.base import Decoder, check_depth
 from elea.spark.decode.types import TEXT, table_type
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from elea.predicate.layout import (
+from elea.decode.layout import (
     Enumeration,
     Layout,
     ListOf,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elea.predicate.layout import Layout, Primitive
+from elea.decode.layout import Layout, Primitive
 from elea.spark.decode.base import Decoder
 from elea.spark.decode.types import TEXT
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from elea.decode.layout import PRIMITIVES, Enumeration, Layout, ListOf, MapOf, Structure
 from elea.errors import ConfigError, MissingDependencyError
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import PRIMITIVES, Enumeration, Layout, ListOf, MapOf, Structure
 from elea.spark.decode.base import Decoder
 from elea.spark.decode.types import fit
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.layout import Layout, ListOf, Primitive, Structure
 from elea.errors import ConfigError, DecodeError, EleaError, InvalidValueError
 from elea.keyexpr.template import KeyFormat
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import Layout, ListOf, Primitive, Structure
 from elea.ros.formats.attachment import ATTACHMENT_LEN, GID_LEN
 from elea.ros.formats.kept import KEPT, parse_kept
 from elea.ros.formats.keys import BUFFER_CPU, NO_HASH, TopicKey, parse_key

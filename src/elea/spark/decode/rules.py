@@ -13,10 +13,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea.decode.layout import Layout, Structure, parse_layout
 from elea.encoding import Encoding
 from elea.errors import ConfigError, EleaError, KeyExprError, LimitError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.predicate.layout import Layout, Structure, parse_layout
 from elea.ros.formats.names import long_type
 from elea.ros.formats.shipped import shipped
 from elea.spark.decode.base import Decoder

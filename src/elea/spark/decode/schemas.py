@@ -25,11 +25,11 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea.decode.layout import layout_text
+from elea.decode.type_schemas import PREFIX as SCHEMAS_PREFIX
+from elea.decode.type_schemas import TypeSchema, TypeSchemas, type_of_encoding
 from elea.errors import ConfigError, EleaError, LimitError
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import layout_text
-from elea.predicate.type_schemas import PREFIX as SCHEMAS_PREFIX
-from elea.predicate.type_schemas import TypeSchema, TypeSchemas, type_of_encoding
 from elea.spark.decode.dds import published_schemas, recorded_schemas
 from elea.spark.decode.drift import layout_of_values
 from elea.spark.decode.plan import Plan, auto_rules

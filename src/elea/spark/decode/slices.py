@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elea.predicate.layout import (
+from elea.decode.layout import (
     Enumeration,
     Layout,
     ListOf,
@@ -26,7 +26,7 @@ from elea.predicate.layout import (
     TupleOf,
     UnionOf,
 )
-from elea.predicate.layout_reader import read_cdr, read_serialized
+from elea.decode.layout_reader import read_cdr, read_serialized
 from elea.ros.formats.layouts import Bytes, Span, Stamp
 from elea.spark.decode import lockstep
 from elea.spark.decode.base import Decoder

@@ -1,6 +1,6 @@
 """From layouts to the types of columns, and from values to what fits them.
 
-A layout says what a payload holds, in the language of `elea.predicate.layout`. Tables have the
+A layout says what a payload holds, in the language of `elea.decode.layout`. Tables have the
 types that Spark knows: unsigned integers take the next larger signed one, `u64` DECIMAL(20), 128
 bits DECIMAL(38), a tuple is a structure with the members `_0`, `_1`, ..., an enumeration its name.
 """
@@ -15,10 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from elea.errors import InvalidValueError, LimitError
-from elea.limits import DEFAULT_LIMITS
-from elea.predicate.evaluate import Enumerator
-from elea.predicate.layout import (
+from elea.decode.layout import (
     PRIMITIVES,
     Enumeration,
     Layout,
@@ -30,6 +27,9 @@ from elea.predicate.layout import (
     TupleOf,
     UnionOf,
 )
+from elea.decode.values import Enumerator
+from elea.errors import InvalidValueError, LimitError
+from elea.limits import DEFAULT_LIMITS
 from elea.ros.formats.layouts import Bytes, Span, Stamp
 
 TEXT: Final = PRIMITIVES["string"]

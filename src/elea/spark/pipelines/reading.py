@@ -11,11 +11,11 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from elea.config import yaml_text
+from elea.decode.layout import parse_layout
 from elea.errors import ConfigError, EleaError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.template import KeyFormat
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import parse_layout
 from elea.spark.decode.plan import ERROR, Plan
 from elea.spark.decode.ros import key_exprs_of
 from elea.spark.decode.rules import DDS, ROS

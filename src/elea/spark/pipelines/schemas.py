@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from elea.decode.layout import PRIMITIVES
+from elea.decode.paths import name_text
+from elea.decode.type_schemas import TypeSchemas
 from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import PRIMITIVES
-from elea.predicate.model import name_text
-from elea.predicate.type_schemas import TypeSchemas
 from elea.ros.formats.keys import parse_key
 from elea.ros.formats.names import long_type
 from elea.spark.decode.dds import published_schemas, recorded_schemas, types_of_keys

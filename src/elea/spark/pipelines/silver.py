@@ -10,9 +10,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.layout import Structure
 from elea.errors import EleaError
 from elea.keyexpr.template import KeyFormat
-from elea.predicate.layout import Structure
 from elea.spark.decode.drift import Drift
 from elea.spark.decode.plan import DEAD_COLUMNS, PAYLOAD, ROW, Plan, decode
 from elea.spark.decode.plan import Decoded as DecodedRows

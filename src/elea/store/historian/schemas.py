@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from elea.decode.layout import Layout
+from elea.decode.type_schemas import KEY_EXPR, TypeSchemas, type_of_encoding
 from elea.encoding import Encoding
-from elea.predicate.layout import Layout
-from elea.predicate.type_schemas import KEY_EXPR, TypeSchemas, type_of_encoding
 from elea.store.historian.source import Source
 from elea.store.log.schema import RowKind
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.config.kinds import Value, unknown_key
+from elea.decode.layout import Layout, parse_layout
 from elea.errors import (
     ConfigError,
     KeyExprError,
@@ -17,7 +18,6 @@ from elea.errors import (
 )
 from elea.json5 import Json
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.predicate.layout import Layout, parse_layout
 from elea.session.session import Session
 from elea.version import VERSION
 

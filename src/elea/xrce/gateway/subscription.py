@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from elea.decode.layout import Layout
 from elea.encoding import Encoding
 from elea.limits import Limits
-from elea.predicate.layout import Layout
 from elea.xrce.declarations import Named, Subscriber
 from elea.xrce.declarations_hot import (
     PERIODIC_PULL_MODE_ID,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from elea.decode.layout import Layout, Structure, parse_layout
 from elea.errors import EleaError
-from elea.predicate.layout import Layout, Structure, parse_layout
 
 PREFIX: Final = "@schema/cdr/"
 KEY_EXPR: Final = f"{PREFIX}**"

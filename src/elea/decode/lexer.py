@@ -10,7 +10,7 @@ import re
 from enum import Enum, auto
 from typing import Final
 
-from elea.predicate.model import KEYWORDS
+from elea.decode.paths import KEYWORDS
 
 
 class Token(Enum):

@@ -10,8 +10,8 @@ from decimal import Decimal
 import pytest
 
 from elea.cbor import dumps
-from elea.predicate.evaluate import Enumerator
-from elea.predicate.plain import plain
+from elea.decode.plain import plain
+from elea.decode.values import Enumerator
 
 MEMBERS = {"idle": 0, "moving": 1}
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from elea.cbor import Plain
-from elea.predicate.evaluate import Enumerator
+from elea.decode.values import Enumerator
 
 _INT_MAX: Final = 1 << 64  # CBOR has no larger ones, and few readers of JSON have
 
