@@ -44,6 +44,7 @@ VOCABULARY: Final = (
         "parameters",
         "locator",
         "keyexpr",
+        "json5",
         "cbor",
         "decode",
         "predicate",
@@ -51,7 +52,7 @@ VOCABULARY: Final = (
         "query",
         "selector",
     ),
-    *("provenance", "sample_hot", "sample", "json5", "series", "config"),
+    *("provenance", "sample_hot", "sample", "series", "config"),
 )
 
 # Units above the vocabulary, by layer. A unit may import every unit of a lower layer.

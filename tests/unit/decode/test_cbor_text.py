@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from elea.cbor import loads
 from elea.cli.output import Json
-from elea.operate.cbor_text import diagnose, to_json
+from elea.decode.cbor_text import diagnose, to_json
 
 
 @pytest.mark.parametrize(

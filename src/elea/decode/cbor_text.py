@@ -1,7 +1,7 @@
-"""CBOR payloads for people and for programs.
+"""CBOR: as plain values, as JSON, and as text for people.
 
-`diagnose` writes the diagnostic notation of RFC 8949, indented; `to_json` gives the JSON that its
-section 6.1 advises.
+`plain_item` gives what Python has, `to_json` the JSON that section 6.1 of RFC 8949 advises,
+`diagnose` its diagnostic notation, indented.
 """
 
 from __future__ import annotations
@@ -12,10 +12,86 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from elea.cbor import Item, Map, Simple, Tagged
-from elea.operate.text import Json
+from elea.cbor import Item, Map, Simple, Tagged, loads
+from elea.json5 import Json
 
+_READ_LEN_MAX: Final = 1 << 20
 _SHOWN_LEN_MAX: Final = 512  # octets of one byte string; what follows is counted
+
+
+def read(payload: bytes) -> object:
+    """The value of a payload, for predicates.
+
+    Raises:
+        ValueError: it is no item of CBOR, or a name is in a map twice.
+    """
+    return plain_value(loads(payload))
+
+
+def json_value(payload: bytes) -> Json:
+    """A payload as JSON; raises as `to_json`, and ValueError if it is no item, or too long."""
+    if len(payload) > _READ_LEN_MAX:
+        raise ValueError(f"longer than {_READ_LEN_MAX} bytes")
+    return to_json(loads(payload))
+
+
+def notation(payload: bytes) -> str:
+    """A payload in diagnostic notation, indented; ValueError if it is no item of CBOR."""
+    return diagnose(loads(payload))
+
+
+def plain_value(item: Item) -> object:
+    """An item as predicates see it: names are texts and integers, pairs with others are left out.
+
+    Tags are dropped; what is not a number is None.
+
+    Raises:
+        ValueError: a name is in a map twice.
+    """
+    match item:
+        case Map():
+            found = {
+                name: plain_value(value)
+                for name, value in item.pairs
+                if isinstance(name, (str, int))
+            }
+            if len(found) < sum(isinstance(name, (str, int)) for name, _ in item.pairs):
+                raise ValueError("a name is in a map twice")
+            return found
+        case list():
+            return [plain_value(one) for one in item]
+        case Tagged():
+            return plain_value(item.value)
+        case Simple():
+            return None
+        case _:
+            return item
+
+
+def plain_item(item: Item) -> object:
+    """An item as tables have it: names become texts, tags are dropped.
+
+    Raises:
+        ValueError: a name is there twice, or no text can be made of it.
+    """
+    match item:
+        case Map():
+            found: dict[object, object] = {}
+            for name, value in item.pairs:
+                if not isinstance(name, (str, int)) or isinstance(name, bool):
+                    raise ValueError("the name in a map is neither text nor integer")
+                if str(name) in found:
+                    raise ValueError(f"the name {str(name)[:40]!a} is in a map twice")
+                found[str(name)] = plain_item(value)
+            return found
+        case list():
+            return [plain_item(one) for one in item]
+        case Tagged():
+            return plain_item(item.value)
+        case Simple():
+            return None
+        case _:
+            return item
 
 
 def diagnose(item: Item) -> str:
