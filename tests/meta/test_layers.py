@@ -2,7 +2,7 @@
 
 6  applications     daemon   web   dds   ros   spark   store   store.tables   devices   operate
                     demo   cli   sim.campaign
-5  public API       session, and its doorways handlers, ext, shm, aio
+5  public API       session, and its doorways handlers, ext, shm, aio; decode.columns
 4  drivers, disk    link   sim   store.log
 3  composition      node; config_file, atomic_file
 2  machines         transport   routing   policy   xrce   ros.formats
@@ -61,7 +61,7 @@ LAYERS: Final[dict[int, tuple[str, ...]]] = {
     2: ("transport", "routing", "policy", "xrce", "ros.formats"),
     3: ("node", "config_file", "atomic_file"),  # drivers need files
     4: ("link", "sim", "store.log"),
-    5: ("session",),
+    5: ("session", "decode.columns"),
     6: (
         *("daemon", "web", "dds", "ros", "spark", "store", "store.tables", "devices"),
         *("operate", "demo", "cli", "sim.campaign", "__main__"),
@@ -75,6 +75,7 @@ UNITS: Final = (*VOCABULARY, *(unit for row in LAYERS.values() for unit in row),
 MAY_IMPORT: Final[dict[str, set[str]]] = {
     "xrce": {*VOCABULARY},  # another protocol: shares the vocabulary only
     "ros.formats": {*VOCABULARY},  # what ROS writes, for all who read it
+    "decode.columns": {*VOCABULARY, "ros.formats", "store.log"},  # rows of a log to columns
     "operate": {*VOCABULARY, "session", *DOORWAYS},  # what operators ask, for cli and web
     "web": {*VOCABULARY, "config_file", "session", *DOORWAYS, "operate"},
     "dds": {*VOCABULARY, "session", *DOORWAYS, "ros.formats"},
@@ -86,7 +87,7 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "spark": {
         *VOCABULARY,
         *("config_file", "atomic_file", "session", *DOORWAYS),
-        *("store.log", "store.tables", "ros.formats"),
+        *("store.log", "store.tables", "ros.formats", "decode.columns"),
     },
     "store": {
         *VOCABULARY,
@@ -135,11 +136,14 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "starlette": ("web",),
     "uvicorn": ("web",),
     "prometheus_client": ("web",),
-    "google": ("spark",),  # protobuf
-    "numpy": ("ros.formats", "spark"),
+    "google": ("decode.columns",),  # protobuf
+    "numpy": ("ros.formats", "decode.columns", "spark"),
     "rosbags": ("ros",),
     "pyspark": ("spark",),
-    "pyarrow": ("session", "spark", "predicate", "store.log", "store", "store.tables", "demo"),
+    "pyarrow": (
+        *("predicate", "session", "store.log", "store", "store.tables"),
+        *("decode.columns", "spark", "demo"),
+    ),
     "deltalake": ("store.tables", "demo"),
     "duckdb": ("store",),
     "pyiceberg": ("store.tables",),

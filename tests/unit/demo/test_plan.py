@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 
 from elea import cbor, json5
+from elea.decode.columns.plan import Plan as DecodePlan
+from elea.decode.columns.plan import decode
+from elea.decode.columns.ros import ros_layout
+from elea.decode.columns.rules import Rule
 from elea.decode.layout import Structure
 from elea.demo import files, plan
 from elea.demo.payloads import to_cbor
 from elea.demo.plan import BATTERY, IMU, POSE, STREAMS, Due, Plan
 from elea.demo.tiny import FRAME_LEN
 from elea.errors import InvalidValueError
-from elea.spark.decode.plan import Plan as DecodePlan
-from elea.spark.decode.plan import decode
-from elea.spark.decode.ros import ros_layout
-from elea.spark.decode.rules import Rule
 
 NOW_NS = 1_700_000_000_123_456_789
 

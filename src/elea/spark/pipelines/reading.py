@@ -11,14 +11,14 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from elea.config import yaml_text
+from elea.decode.columns.plan import ERROR, Plan
+from elea.decode.columns.ros import key_exprs_of
+from elea.decode.columns.rules import DDS, ROS
 from elea.decode.layout import parse_layout
 from elea.errors import ConfigError, EleaError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.template import KeyFormat
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.plan import ERROR, Plan
-from elea.spark.decode.ros import key_exprs_of
-from elea.spark.decode.rules import DDS, ROS
 from elea.spark.options import FLIGHT, ZENOH, Options
 from elea.spark.pipelines import graph
 from elea.spark.pipelines.definition import Archive, Decoded, Gold, Pipeline, Publish, Table, View

@@ -10,18 +10,18 @@ else there is, and each half in which Arrow finds an error, is read payload by p
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterable
-from typing import Final, NoReturn
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from elea.decode.columns.base import Decoder
+from elea.decode.columns.types import TEXT, table_type
+from elea.decode.json_text import check_depth, read
 from elea.decode.layout import Layout, ListOf, Primitive, Structure
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.base import Decoder, check_depth
-from elea.spark.decode.types import TEXT, table_type
 
 _FEW: Final = 64  # so many are read one by one rather than halved again
 _DIRECT: Final = {"bool", "i8", "i16", "i32", "i64", "f32", "f64", "string"}
@@ -105,14 +105,7 @@ def parse_json(payload: bytes) -> object:
     Raises:
         ValueError, RecursionError: it is no JSON, or nested too deeply.
     """
-    return check_depth(_JSON.decode(payload.decode()))
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-_JSON: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+    return check_depth(read(payload))
 
 
 def _is_sure(payloads: pa.Array) -> pa.Array:

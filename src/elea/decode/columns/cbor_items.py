@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea import cbor
+from elea.decode.cbor_text import plain_item
+from elea.decode.columns.slices import SlicingDecoder, text_slices
+from elea.decode.columns.types import TEXT, as_text, table_type
+from elea.decode.columns.walk import NUMBERS, Gather, NoSlicesError, Walk
+from elea.decode.json_text import check_depth
 from elea.decode.layout import Layout, ListOf, Primitive, Structure
-from elea.spark.decode.base import check_depth
-from elea.spark.decode.slices import SlicingDecoder, text_slices
-from elea.spark.decode.types import TEXT, as_text, table_type
-from elea.spark.decode.walk import NUMBERS, Gather, NoSlicesError, Walk
 
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _OTHER = range(8)
 _DEPTH_MAX: Final = 8  # deeper ones are read
@@ -47,32 +48,6 @@ class CborDecoder(SlicingDecoder):
 
     def unknown(self, payload: bytes) -> object:
         return None if self._as_text else plain_item(cbor.loads(payload))
-
-
-def plain_item(item: cbor.Item) -> object:
-    """An item as dicts, lists and scalars: names become texts, tags are left out.
-
-    Raises:
-        ValueError: a name is there twice, or no text can be made of it.
-    """
-    match item:
-        case cbor.Map():
-            found: dict[object, object] = {}
-            for name, value in item.pairs:
-                if not isinstance(name, (str, int)) or isinstance(name, bool):
-                    raise ValueError("the name in a map is neither text nor integer")
-                if str(name) in found:
-                    raise ValueError(f"the name {str(name)[:40]!a} is in a map twice")
-                found[str(name)] = plain_item(value)
-            return found
-        case list():
-            return [plain_item(one) for one in item]
-        case cbor.Tagged():
-            return plain_item(item.value)
-        case cbor.Simple():
-            return None
-        case _:
-            return item
 
 
 def _head(walk: Walk) -> tuple[int, int, int, int]:

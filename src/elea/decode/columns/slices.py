@@ -16,6 +16,28 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.columns import lockstep
+from elea.decode.columns.base import Decoder
+from elea.decode.columns.composites import (
+    absent,
+    go_to,
+    planned_by_ids,
+    planned_enumeration,
+    planned_optional,
+    planned_union,
+)
+from elea.decode.columns.types import SPAN, STAMP, members, table_type
+from elea.decode.columns.walk import (
+    CDR1,
+    CDR2,
+    CDR_HEADER_LEN,
+    CDR_LITTLE,
+    NUMBERS,
+    PARAMETER_LISTS,
+    Gather,
+    NoSlicesError,
+    Walk,
+)
 from elea.decode.layout import (
     Enumeration,
     Layout,
@@ -28,28 +50,6 @@ from elea.decode.layout import (
 )
 from elea.decode.layout_reader import read_cdr, read_serialized
 from elea.ros.formats.layouts import Bytes, Span, Stamp
-from elea.spark.decode import lockstep
-from elea.spark.decode.base import Decoder
-from elea.spark.decode.composites import (
-    absent,
-    go_to,
-    planned_by_ids,
-    planned_enumeration,
-    planned_optional,
-    planned_union,
-)
-from elea.spark.decode.types import SPAN, STAMP, members, table_type
-from elea.spark.decode.walk import (
-    CDR1,
-    CDR2,
-    CDR_HEADER_LEN,
-    CDR_LITTLE,
-    NUMBERS,
-    PARAMETER_LISTS,
-    Gather,
-    NoSlicesError,
-    Walk,
-)
 
 _ROUNDS_COUNT: Final = 32  # kinds of payloads of one batch that are cut; the rest is read
 _FEW: Final = 16

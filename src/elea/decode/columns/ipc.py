@@ -12,9 +12,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea.decode.columns.base import Decoder, Outcome, joined
 from elea.decode.layout import Structure
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.base import Decoder, Outcome, joined
 
 _CONTINUATION: Final = 0xFFFF_FFFF
 _DICTIONARY, _BATCH = 2, 3  # kinds of message

@@ -11,6 +11,9 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.columns import lockstep
+from elea.decode.columns.types import table_type
+from elea.decode.columns.walk import CDR1, CDR2, NUMBERS, Gather, NoSlicesError, Walk
 from elea.decode.layout import (
     Enumeration,
     Layout,
@@ -19,9 +22,6 @@ from elea.decode.layout import (
     Structure,
     UnionOf,
 )
-from elea.spark.decode import lockstep
-from elea.spark.decode.types import table_type
-from elea.spark.decode.walk import CDR1, CDR2, NUMBERS, Gather, NoSlicesError, Walk
 
 _PID_EXTENDED: Final = 0x3F01
 _PID_END: Final = 0x3F02

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from elea.decode.columns.base import Decoder
+from elea.decode.columns.types import fit
 from elea.decode.layout import PRIMITIVES, Enumeration, Layout, ListOf, MapOf, Structure
 from elea.errors import ConfigError, MissingDependencyError
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.base import Decoder
-from elea.spark.decode.types import fit
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor

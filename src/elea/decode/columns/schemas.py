@@ -1,4 +1,4 @@
-"""`schemas.toml`: which payloads are of which type, as a file; and plans from samples and options.
+"""`schemas.toml`: which payloads are of which type, as a file; and plans from samples.
 
 unmatched = "keep"                          # or "dead"
 
@@ -25,21 +25,20 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea.decode.columns.drift import layout_of_values
+from elea.decode.columns.plan import Plan
+from elea.decode.columns.rules import DDS, Rule, decoder_for
+from elea.decode.columns.types import TEXT
+from elea.decode.formats import DECODERS
 from elea.decode.layout import layout_text
 from elea.decode.type_schemas import PREFIX as SCHEMAS_PREFIX
 from elea.decode.type_schemas import TypeSchema, TypeSchemas, type_of_encoding
 from elea.errors import ConfigError, EleaError, LimitError
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.dds import published_schemas, recorded_schemas
-from elea.spark.decode.drift import layout_of_values
-from elea.spark.decode.plan import Plan, auto_rules
-from elea.spark.decode.rules import DDS, DECODERS, Rule, decoder_for
-from elea.spark.decode.types import TEXT
 from elea.store.log.schema import RowKind
 
 _NAMES: Final = ("key", "encoding", "decoder", "layout", "message", "definitions", "into", "topic")
 _TOP: Final = ("schema", "unmatched")
-_SELF_DESCRIBING: Final = ("json", "cbor")
 AUTO: Final = "auto"
 
 
@@ -66,37 +65,6 @@ def read_schemas(path: str | Path) -> Plan:
         for number, entry in enumerate(entries, 1)
     )
     return Plan(rules, told.get("unmatched", "keep"))
-
-
-def plan_of_options(options: Mapping[str, str]) -> Plan:
-    """The plan that a source's options `decode` and `schemas` ask for.
-
-    `decode=auto` takes the file's rules first, then the schemas of types that the log has, then
-    what encodings say; `dds` is the same without encodings, and asks bridges if the log has no
-    schema. The name of another decoder takes it for all payloads that the file does not name.
-
-    Raises:
-        ConfigError, LimitError: there is no such decoder, or the file cannot be used.
-    """
-    declared = read_schemas(options["schemas"]) if "schemas" in options else Plan()
-    name = options.get("decode", AUTO)
-    if name in (AUTO, DDS):
-        found = recorded_schemas(options["log"]) if "log" in options else TypeSchemas()
-        schemas = list(found)
-        if not schemas and name == DDS and "connect" in options:
-            schemas = list(published_schemas(options["connect"]))
-        rules = (*declared.rules, *rules_of_schemas(schemas, declared.rules))
-        if name == DDS and not rules:
-            reason = "the log has no schemas; record '@schema/**' with the topics, or give schemas"
-            raise ConfigError("option decode", reason)
-        rest = _that_fit(Plan(rules), auto_rules()) if name == AUTO else []
-        return Plan((*rules, *rest), declared.unmatched)
-    if name not in DECODERS:
-        legal = ", ".join((AUTO, *DECODERS))
-        raise ConfigError("option decode", f"saw {name!a}; legal are {legal}")
-    if declared.rules and name not in ("json", "cbor", "text"):
-        return declared
-    return Plan((*declared.rules, Rule(decoder=name)), declared.unmatched)
 
 
 def plan_of_samples(
@@ -134,7 +102,7 @@ def plan_of_samples(
             if encoding not in known:
                 known[encoding] = decoder_for(encoding, row["key"], definitions)
             rule = known[encoding]
-            if rule is not None and rule.decoder in _SELF_DESCRIBING and rule.layout is None:
+            if rule is not None and rule.layout is None and DECODERS[rule.decoder].describes_itself:
                 looked_at.setdefault(encoding, []).append(_seen(rule, row["payload"]))
     found = list(plan.rules)
     for encoding, rule in known.items():
@@ -216,7 +184,8 @@ def _apart(found: list[Rule], rule: Rule) -> Rule:
     return rule
 
 
-def _that_fit(declared: Plan, rules: tuple[Rule, ...]) -> list[Rule]:
+def that_fit(declared: Plan, rules: tuple[Rule, ...]) -> list[Rule]:
+    """Rules behind those of a plan; where columns collide, one `into` a column of its own."""
     found: list[Rule] = []
     for rule in rules:
         found.append(_apart([*declared.rules, *found], rule))

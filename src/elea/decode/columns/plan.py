@@ -11,21 +11,22 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.columns.dds import ended_instances
+from elea.decode.columns.drift import Drift, drift_of, widened
+from elea.decode.columns.ros import dead_reason, envelope
+from elea.decode.columns.rules import ROS, Rule, decoder_for
+from elea.decode.columns.types import quoted, sql_type
+from elea.decode.formats import FORMATS
 from elea.encoding import NAMES
 from elea.errors import ConfigError, LimitError
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.dds import ended_instances
-from elea.spark.decode.drift import Drift, drift_of, widened
-from elea.spark.decode.ros import dead_reason, envelope
-from elea.spark.decode.rules import ROS, Rule, decoder_for
-from elea.spark.decode.types import quoted, sql_type
 from elea.store.log.schema import POSITION, SCHEMA, RowKind
 
 DEAD_COLUMNS: Final = (pa.field("decoder", pa.string()), pa.field("reason", pa.string()))
 ERROR: Final = "decode_error"
 PAYLOAD: Final = "payload"
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("elea.decode")
 
 ROW: Final = "_row"
 _UNMATCHED: Final = -2
@@ -159,7 +160,7 @@ def decode(batch: pa.RecordBatch, plan: Plan, *, numbered: bool = False) -> Deco
         numbered: Add a last column `_row`, the row of `batch` that each row is from.
 
     Example:
-        >>> from elea.spark.decode import Rule
+        >>> from elea.decode.columns.rules import Rule
         >>> batch = pa.RecordBatch.from_pylist([
         ...     {"key": "a", "kind": 0, "encoding": "application/json", "payload": b'{"t": 1.5}'},
         ...     {"key": "b", "kind": 0, "encoding": "application/json", "payload": b"{"}])
@@ -375,6 +376,7 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def auto_rules() -> tuple[Rule, ...]:
-    """Rules for what needs no declaration: JSON and CBOR as JSON texts, texts as they are."""
-    found = (decoder_for(name, "") for name in NAMES)
+    """Rules for what needs no declaration: values as JSON texts, texts as they are."""
+    names = [*NAMES, *(name for one in FORMATS for name in one.encodings if name not in NAMES)]
+    found = (decoder_for(name, "") for name in names)
     return tuple(rule for rule in found if rule is not None)

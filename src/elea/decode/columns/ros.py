@@ -16,6 +16,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.columns.slices import LayoutDecoder
+from elea.decode.columns.types import STAMP, checked
+from elea.decode.columns.walk import Gather, NoSlicesError, Walk
 from elea.decode.layout import Layout, ListOf, Primitive, Structure
 from elea.errors import ConfigError, DecodeError, EleaError, InvalidValueError
 from elea.keyexpr.template import KeyFormat
@@ -29,9 +32,6 @@ from elea.ros.formats.messages import plain
 from elea.ros.formats.names import dds_type, long_type
 from elea.ros.formats.shipped import RELEASES, shipped
 from elea.ros.formats.tokens import Kind, Token, parse_token
-from elea.spark.decode.slices import LayoutDecoder
-from elea.spark.decode.types import STAMP, checked
-from elea.spark.decode.walk import Gather, NoSlicesError, Walk
 
 _PADDING_MAX: Final = 3
 # What every row of ROS has, before the members of its message (R2-381).

@@ -8,6 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from elea.decode.columns.base import Decoder
+from elea.decode.columns.slices import LayoutDecoder
+from elea.decode.columns.types import fit
 from elea.decode.layout import (
     Enumeration,
     Layout,
@@ -22,9 +25,6 @@ from elea.decode.layout import (
 )
 from elea.decode.layout_reader import read_cdr
 from elea.decode.layout_writer import write_cdr
-from elea.spark.decode.base import Decoder
-from elea.spark.decode.slices import LayoutDecoder
-from elea.spark.decode.types import fit
 
 line = pytest.mark.line
 

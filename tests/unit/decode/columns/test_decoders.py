@@ -15,19 +15,19 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elea.decode.columns.base import Decoder, Outcome
+from elea.decode.columns.cbor_items import CborDecoder
+from elea.decode.columns.ipc import IpcDecoder
+from elea.decode.columns.json_lines import JsonDecoder, JsonTextDecoder
+from elea.decode.columns.protobuf import ProtobufDecoder
+from elea.decode.columns.ros import ros_layout
+from elea.decode.columns.slices import LayoutDecoder
+from elea.decode.columns.texts import TextDecoder
+from elea.decode.columns.types import fit, sql_type, table_type
 from elea.decode.layout import Layout, layout_text, parse_layout
 from elea.errors import ConfigError
 from elea.ext import z_serialize
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.base import Decoder, Outcome
-from elea.spark.decode.cbor_items import CborDecoder
-from elea.spark.decode.ipc import IpcDecoder
-from elea.spark.decode.json_lines import JsonDecoder, JsonTextDecoder
-from elea.spark.decode.plain import TextDecoder
-from elea.spark.decode.protobuf import ProtobufDecoder
-from elea.spark.decode.ros import ros_layout
-from elea.spark.decode.slices import LayoutDecoder
-from elea.spark.decode.types import fit, sql_type, table_type
 
 READING = parse_layout(
     "{t: f64, n: u32, big: u64, on: bool, name: string, tags: [string], at: {x: i8}}"

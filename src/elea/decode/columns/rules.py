@@ -1,7 +1,6 @@
 """Rules: which payloads are decoded, by what, into which columns.
 
 A rule is plain data, so that it travels to Spark's workers; its decoder is made where it is used.
-Objects of Python and Java are never loaded, whatever an encoding says: loading one runs it.
 """
 
 from __future__ import annotations
@@ -13,40 +12,25 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea.decode.columns.base import Decoder, ValueDecoder
+from elea.decode.columns.cbor_items import CborDecoder
+from elea.decode.columns.ipc import IpcDecoder
+from elea.decode.columns.json_lines import JsonDecoder, JsonTextDecoder
+from elea.decode.columns.protobuf import ProtobufDecoder
+from elea.decode.columns.ros import RosDecoder, envelope_of, ros_layout
+from elea.decode.columns.slices import LayoutDecoder
+from elea.decode.columns.texts import TextDecoder
+from elea.decode.columns.types import TEXT, checked, columns_of
+from elea.decode.formats import DECODERS, format_named
 from elea.decode.layout import Layout, Structure, parse_layout
 from elea.encoding import Encoding
 from elea.errors import ConfigError, EleaError, KeyExprError, LimitError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.ros.formats.names import long_type
 from elea.ros.formats.shipped import shipped
-from elea.spark.decode.base import Decoder
-from elea.spark.decode.cbor_items import CborDecoder
-from elea.spark.decode.ipc import IpcDecoder
-from elea.spark.decode.json_lines import JsonDecoder, JsonTextDecoder
-from elea.spark.decode.plain import TextDecoder
-from elea.spark.decode.protobuf import ProtobufDecoder
-from elea.spark.decode.ros import RosDecoder, envelope_of, ros_layout
-from elea.spark.decode.slices import LayoutDecoder
-from elea.spark.decode.types import TEXT, checked, columns_of
 
-_BY_ENCODING: Final = {
-    "application/json": "json",
-    "text/json": "json",
-    "application/cbor": "cbor",
-    "zenoh/string": "text",
-    "text/plain": "text",
-    "zenoh/serialized": "serialized",
-    "application/cdr": "cdr",
-    "application/protobuf": "protobuf",
-    "application/vnd.apache.arrow.stream": "arrow",
-}
-_BY_SUFFIX: Final = {"json": "json", "cbor": "cbor", "proto": "protobuf"}
 ROS: Final = "ros2"
 DDS: Final = "dds"
-REFUSED: Final = {
-    "application/python-serialized-object",
-    "application/java-serialized-object",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +109,10 @@ def _decoder(
 ) -> Decoder:
     try:
         found = None if layout is None else parse_layout(layout)
-        return DECODERS[name](found, message, definitions)
+        make = _MAKERS.get(name)
+        if make is not None:
+            return make(found, message, definitions)
+        return _by_value(name, found)
     except ConfigError:
         raise
     except EleaError as error:
@@ -148,15 +135,14 @@ def decoder_for(encoding: str, key: str, options: Mapping[str, bytes] | None = N
         ConfigError: the schema of the encoding, or the definitions, cannot be used.
     """
     name, _, schema = str(Encoding(encoding)).partition(";")
-    if name in REFUSED:
+    found = format_named(name)
+    if found is None:
         return None
-    decoder = _BY_ENCODING.get(name) or _BY_SUFFIX.get(name.rpartition("+")[2])
-    if decoder is None:
-        return None
+    decoder = found.name
     try:
         if schema and schema[0] in "{[(":
             return Rule(decoder=decoder, encoding=encoding, layout=schema)
-        if decoder in ("json", "cbor", "text"):
+        if found.read is not None:
             return Rule(decoder=decoder, encoding=encoding)
         definitions = (options or {}).get(schema, (options or {}).get("*"))
         if schema and definitions is not None:
@@ -221,7 +207,8 @@ def _arrow(layout: Layout | None, _message: str | None, _definitions: bytes | No
     return IpcDecoder(layout)
 
 
-DECODERS: Final[dict[str, Callable[[Layout | None, str | None, bytes | None], Decoder]]] = {
+# Formats that become columns in a faster or another way than payload by payload.
+_MAKERS: Final[dict[str, Callable[[Layout | None, str | None, bytes | None], Decoder]]] = {
     "json": _json,
     "cbor": _cbor,
     "text": _text,
@@ -232,3 +219,9 @@ DECODERS: Final[dict[str, Callable[[Layout | None, str | None, bytes | None], De
     ROS: _ros2,
     DDS: _cdr,
 }
+
+
+def _by_value(name: str, layout: Layout | None) -> Decoder:
+    read = DECODERS[name].read
+    assert read is not None  # a format without values has its own way
+    return ValueDecoder(read, None if layout is None else checked(layout))

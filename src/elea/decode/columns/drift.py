@@ -8,6 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea.decode.columns.base import Decoder
+from elea.decode.columns.rules import Rule
 from elea.decode.layout import (
     PRIMITIVES,
     Layout,
@@ -18,8 +20,6 @@ from elea.decode.layout import (
     parse_layout,
 )
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.base import Decoder
-from elea.spark.decode.rules import Rule
 
 _TEXT: Final = PRIMITIVES["string"]
 _UNFIT: Final = (ValueError, RecursionError)

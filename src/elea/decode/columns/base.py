@@ -9,9 +9,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.columns.types import TEXT, as_text, fit, table_type
+from elea.decode.formats import Read
+from elea.decode.json_text import check_depth
 from elea.decode.layout import Layout
-from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.types import fit, table_type
 
 _UNFIT: Final = (ValueError, RecursionError, ArithmeticError, TypeError, KeyError, IndexError)
 
@@ -82,23 +83,17 @@ def joined(parts: list[tuple[pa.Array, pa.Array]], type: pa.DataType) -> tuple[p
     return rows.take(order), values.take(order)
 
 
-def check_depth(value: object) -> object:
-    """A value that is not nested too deeply.
+class ValueDecoder(Decoder):
+    """Payloads that describe themselves, one by one; without a layout each is given as JSON."""
 
-    Raises:
-        ValueError: it is.
-    """
-    depth = 0
-    level: list[object] = [value]
-    while level:
-        if depth > DEFAULT_LIMITS.decode_depth:
-            raise ValueError(f"nested deeper than {DEFAULT_LIMITS.decode_depth}")
-        inner: list[object] = []
-        for item in level:
-            if isinstance(item, dict):
-                inner.extend(item.values())
-            elif isinstance(item, list):
-                inner.extend(item)
-        level = inner
-        depth += 1
-    return value
+    def __init__(self, read: Read, layout: Layout | None) -> None:
+        super().__init__(layout or TEXT)
+        self._read = read
+        self._as_text = layout is None
+
+    def value(self, payload: bytes) -> object:
+        value = check_depth(self._read(payload))
+        return as_text(value) if self._as_text else value
+
+    def unknown(self, payload: bytes) -> object:
+        return None if self._as_text else self._read(payload)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.columns.base import Decoder
+from elea.decode.columns.types import TEXT
 from elea.decode.layout import Layout, Primitive
-from elea.spark.decode.base import Decoder
-from elea.spark.decode.types import TEXT
 
 
 class TextDecoder(Decoder):

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from elea.decode.columns.types import SPAN, STAMP, table_type
 from elea.decode.layout import (
     Enumeration,
     Layout,
@@ -23,7 +24,6 @@ from elea.decode.layout import (
     UnionOf,
 )
 from elea.ros.formats.layouts import Bytes, Span, Stamp
-from elea.spark.decode.types import SPAN, STAMP, table_type
 
 numpy: Any
 try:
