@@ -1,6 +1,6 @@
 """CBOR: as plain values, as JSON, and as text for people.
 
-`plain_item` gives what Python has, `to_json` the JSON that section 6.1 of RFC 8949 advises,
+`plain_value` gives what Python has, `to_json` the JSON that section 6.1 of RFC 8949 advises,
 `diagnose` its diagnostic notation, indented.
 """
 
@@ -40,54 +40,33 @@ def notation(payload: bytes) -> str:
     return diagnose(loads(payload))
 
 
-def plain_value(item: Item) -> object:
-    """An item as predicates see it: names are texts and integers, pairs with others are left out.
+def plain_value(item: Item, *, by_text: bool = False) -> object:
+    """An item as dicts, lists and scalars; tags are dropped, and what is not a number is None.
 
-    Tags are dropped; what is not a number is None.
+    Args:
+        by_text: Names become texts, as columns have them, and one of which no text can be made is
+            an error; else integers stay integers, and pairs with other names are left out.
 
     Raises:
         ValueError: a name is in a map twice.
     """
     match item:
         case Map():
-            found = {
-                name: plain_value(value)
-                for name, value in item.pairs
-                if isinstance(name, (str, int))
-            }
-            if len(found) < sum(isinstance(name, (str, int)) for name, _ in item.pairs):
-                raise ValueError("a name is in a map twice")
-            return found
-        case list():
-            return [plain_value(one) for one in item]
-        case Tagged():
-            return plain_value(item.value)
-        case Simple():
-            return None
-        case _:
-            return item
-
-
-def plain_item(item: Item) -> object:
-    """An item as tables have it: names become texts, tags are dropped.
-
-    Raises:
-        ValueError: a name is there twice, or no text can be made of it.
-    """
-    match item:
-        case Map():
             found: dict[object, object] = {}
             for name, value in item.pairs:
                 if not isinstance(name, (str, int)) or isinstance(name, bool):
-                    raise ValueError("the name in a map is neither text nor integer")
-                if str(name) in found:
+                    if by_text:
+                        raise ValueError("the name in a map is neither text nor integer")
+                    continue
+                known = str(name) if by_text else name
+                if known in found:
                     raise ValueError(f"the name {str(name)[:40]!a} is in a map twice")
-                found[str(name)] = plain_item(value)
+                found[known] = plain_value(value, by_text=by_text)
             return found
         case list():
-            return [plain_item(one) for one in item]
+            return [plain_value(one, by_text=by_text) for one in item]
         case Tagged():
-            return plain_item(item.value)
+            return plain_value(item.value, by_text=by_text)
         case Simple():
             return None
         case _:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from elea.decode.layout import Layout, Structure, parse_layout
+from elea.encoding import Encoding
 from elea.errors import EleaError
 
 PREFIX: Final = "@schema/cdr/"
@@ -68,6 +69,7 @@ class TypeSchemas:
 
     def __init__(self) -> None:
         self._versions: dict[str, dict[str, TypeSchema]] = {}  # by layout, the newest last
+        self._layouts: dict[str, Layout] = {}  # of those that were asked for
 
     def __iter__(self) -> Iterator[TypeSchema]:
         return (found for name in self._versions if (found := self.get(name)) is not None)
@@ -82,6 +84,7 @@ class TypeSchemas:
             if len(self._versions) >= _NAMES_COUNT_MAX:
                 return None
             versions = self._versions[found.name] = {}
+        self._layouts.pop(found.name, None)
         versions.pop(found.layout, None)
         versions[found.layout] = found
         if len(versions) > _VERSIONS_COUNT_MAX:
@@ -99,6 +102,21 @@ class TypeSchemas:
             if found == every:
                 return schema
         return versions[-1]
+
+    def layout_of(self, encoding: Encoding) -> Layout | None:
+        """Return what payloads of an encoding hold; None: it names no type that has a schema."""
+        if encoding.id != Encoding.APPLICATION_CDR.id:
+            return None
+        name = type_of_encoding(str(encoding))
+        if name is None:
+            return None
+        found = self._layouts.get(name)
+        if found is None:
+            schema = self.get(name)
+            if schema is None:
+                return None
+            found = self._layouts[name] = schema.parsed()
+        return found
 
 
 def _members(schema: TypeSchema) -> set[tuple[str, Layout]]:

@@ -6,6 +6,7 @@ import pytest
 
 from elea.decode.formats import DECODERS, FORMATS, format_named, format_of, is_text, value_of
 from elea.decode.layout import parse_layout
+from elea.decode.paths import follow
 from elea.encoding import NAMES, Encoding
 
 
@@ -89,3 +90,11 @@ def test_what_json_cannot_write_is_not_shown_as_json() -> None:
     for payload, reason in ((b"1e999", "beyond"), (b"[" * 40 + b"]" * 40, "deeper")):
         with pytest.raises(ValueError, match=reason):
             json.json_of(payload)
+
+
+def test_a_truth_value_that_names_a_pair_was_found_at_position_1() -> None:
+    """To Python, True and 1 are one name of a dict."""
+    payload = bytes.fromhex("a2f50502f4")  # {true: 5, 2: false}
+    value = value_of(payload, Encoding("application/cbor"))
+    assert follow(value, (1,)) is None
+    assert follow(value, (2,)) is False

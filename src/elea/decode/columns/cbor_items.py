@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea import cbor
-from elea.decode.cbor_text import plain_item
+from elea.decode.cbor_text import plain_value
 from elea.decode.columns.slices import SlicingDecoder, text_slices
 from elea.decode.columns.types import TEXT, as_text, table_type
 from elea.decode.columns.walk import NUMBERS, Gather, NoSlicesError, Walk
@@ -35,7 +35,7 @@ class CborDecoder(SlicingDecoder):
         self._as_text = layout is None
 
     def value(self, payload: bytes) -> object:
-        value = check_depth(plain_item(cbor.loads(payload)))
+        value = check_depth(_value(payload))
         return as_text(value) if self._as_text else value
 
     def plan(self, walk: Walk) -> Gather:
@@ -47,7 +47,11 @@ class CborDecoder(SlicingDecoder):
         return gather
 
     def unknown(self, payload: bytes) -> object:
-        return None if self._as_text else plain_item(cbor.loads(payload))
+        return None if self._as_text else _value(payload)
+
+
+def _value(payload: bytes) -> object:
+    return plain_value(cbor.loads(payload), by_text=True)
 
 
 def _head(walk: Walk) -> tuple[int, int, int, int]:
