@@ -163,7 +163,7 @@ def payload_json(name: str, payload: ZBytes, encoding: Encoding) -> dict[str, Js
     shown = octets_json(name, octets)
     with contextlib.suppress(ValueError, RecursionError):  # not what it says it is
         if (found := described(encoding)) is not None:
-            shown["value"] = found.json_of(octets)
+            shown["value"] = found.json_of(octets, encoding)
     return shown
 
 

@@ -10,15 +10,19 @@ Objects of Python and Java have no row, whatever an encoding says: loading one r
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from elea.decode import cbor_text, json_text, number_text
-from elea.decode.layout import Layout
+from elea.decode.layout import Layout, parse_layout
 from elea.decode.layout_reader import read_cdr, read_serialized
 from elea.decode.plain import plain
 from elea.encoding import CUSTOM_ID, NAMES, Encoding
+from elea.errors import EleaError
 from elea.json5 import Json
 from elea.records import dataclass
+
+_LAYOUTS_COUNT: Final = 256  # of encodings that are remembered
 
 Read: TypeAlias = Callable[[bytes], object]
 ReadLayout: TypeAlias = Callable[[Layout, bytes], object]
@@ -59,22 +63,23 @@ class Format:
         """Whether payloads have values with names, without a layout."""
         return self.read is not None and not self.is_bare
 
-    def json_of(self, payload: bytes) -> Json:
-        """The value of a payload that describes itself, for programs.
+    def json_of(self, payload: bytes, encoding: Encoding) -> Json:
+        """The value of a payload for programs, if the format or its encoding describes it.
 
         Raises:
             ValueError, RecursionError: it is not of this format, or JSON cannot say it.
         """
         if self.as_json is not None:
             return self.as_json(payload)
-        assert self.read is not None
-        value: Json = plain(self.read(payload))  # type: ignore[assignment]  # it has no bytes
+        value: Json = plain(value_of(payload, encoding))  # type: ignore[assignment]  # no bytes
         json_text.check_depth(value)
         return value
 
-    def text_of(self, payload: bytes) -> str:
-        """A payload that describes itself, for people; raises as `json_of`."""
-        return json_text.shown(self.json_of(payload)) if self.show is None else self.show(payload)
+    def text_of(self, payload: bytes, encoding: Encoding) -> str:
+        """The value of a payload for people; raises as `json_of`."""
+        if self.show is not None:
+            return self.show(payload)
+        return json_text.shown(self.json_of(payload, encoding))
 
 
 FORMATS: Final = (
@@ -150,7 +155,7 @@ def value_of(payload: bytes, encoding: Encoding, layout: Layout | None = None) -
 
     Args:
         payload: Its octets.
-        encoding: What they are.
+        encoding: What they are; its schema may be a layout, as in `application/cdr;{x: f64}`.
         layout: The type of payloads that do not describe themselves.
 
     Raises:
@@ -162,11 +167,39 @@ def value_of(payload: bytes, encoding: Encoding, layout: Layout | None = None) -
         [1, True]
     """
     found = format_of(encoding)
-    if layout is not None:
-        found = found or _UNDECLARED.get(encoding.id)
-        if found is not None and found.read_layout is not None:
-            return found.read_layout(layout, payload)
-    return None if found is None or found.read is None else found.read(payload)
+    if found is None and layout is not None:
+        found = _UNDECLARED.get(encoding.id)
+    if found is None:
+        return None
+    if found.read is not None:
+        return found.read(payload)
+    if found.read_layout is None:
+        return None
+    layout = layout or layout_in(encoding)
+    return None if layout is None else found.read_layout(layout, payload)
+
+
+def layout_in(encoding: Encoding) -> Layout | None:
+    """The layout that the schema of an encoding is; None: it is none.
+
+    Raises:
+        ValueError: it begins like one, and is none.
+    """
+    schema = str(encoding).partition(";")[2]
+    return _parsed(schema) if is_layout(schema) else None
+
+
+def is_layout(schema: str) -> bool:
+    """Whether the schema of an encoding is meant to be a layout, and not the name of a type."""
+    return schema[:1] in ("{", "[", "(")
+
+
+@lru_cache(maxsize=_LAYOUTS_COUNT)
+def _parsed(text: str) -> Layout:
+    try:
+        return parse_layout(text)
+    except EleaError as error:
+        raise ValueError(f"the layout in the encoding: {error}") from None
 
 
 def is_text(name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from elea.decode.formats import Format, format_named, is_text
+from elea.decode.formats import Format, format_named, is_layout, is_text
 from elea.encoding import Encoding
 from elea.operate.text import escape, printable
 from elea.zbytes import ZBytes
@@ -42,9 +42,12 @@ def _name(encoding: Encoding) -> str:
 
 
 def described(encoding: Encoding) -> Format | None:
-    """The format of payloads that say what they hold; None: they do not."""
+    """The format of payloads if they, or their encoding, say what they hold; else None."""
     found = format_named(_name(encoding))
-    return found if found is not None and found.describes_itself else None
+    if found is None or found.describes_itself:
+        return found
+    is_told = found.read_layout is not None and is_layout(str(encoding).partition(";")[2])
+    return found if is_told else None
 
 
 def _notation(payload: ZBytes, encoding: Encoding) -> str | None:
@@ -53,7 +56,7 @@ def _notation(payload: ZBytes, encoding: Encoding) -> str | None:
     if found is None or len(payload) > PRETTY_LEN_MAX:
         return None
     try:
-        return found.text_of(payload.to_bytes())
+        return found.text_of(payload.to_bytes(), encoding)
     except (ValueError, RecursionError):
         return None
 

@@ -8,6 +8,10 @@ from elea.decode.formats import DECODERS, FORMATS, format_named, format_of, is_t
 from elea.decode.layout import parse_layout
 from elea.decode.paths import follow
 from elea.encoding import NAMES, Encoding
+from elea.operate.payload_text import payload_lines
+from elea.predicate import PayloadFields
+from elea.series import numbers
+from elea.zbytes import ZBytes
 
 
 def test_names_encodings_and_suffixes_belong_to_one_format() -> None:
@@ -86,10 +90,10 @@ def test_texts_are_known_by_their_encoding(name: str, expected: bool) -> None:
 
 def test_what_json_cannot_write_is_not_shown_as_json() -> None:
     json = DECODERS["json"]
-    assert json.text_of(b'{"a":1}') == '{\n  "a": 1\n}'
+    assert json.text_of(b'{"a":1}', Encoding("text/json")) == '{\n  "a": 1\n}'
     for payload, reason in ((b"1e999", "beyond"), (b"[" * 40 + b"]" * 40, "deeper")):
         with pytest.raises(ValueError, match=reason):
-            json.json_of(payload)
+            json.json_of(payload, Encoding("text/json"))
 
 
 def test_a_truth_value_that_names_a_pair_was_found_at_position_1() -> None:
@@ -98,3 +102,31 @@ def test_a_truth_value_that_names_a_pair_was_found_at_position_1() -> None:
     value = value_of(payload, Encoding("application/cbor"))
     assert follow(value, (1,)) is None
     assert follow(value, (2,)) is False
+
+
+CDR = bytes.fromhex("0001000007")
+
+
+def test_a_layout_in_the_encoding_was_for_tables_alone() -> None:
+    """Predicates, plots and the page took such payloads for bytes."""
+    encoding = Encoding("application/cdr;{a: u8}")
+    fields = PayloadFields(CDR, encoding)
+    assert (fields.field(("a",)), fields.failure) == (7, None)
+    assert numbers(CDR, encoding) == {"a": 7}
+    assert payload_lines(ZBytes(CDR), encoding) == (str(encoding), ["{", '  "a": 7', "}"])
+    assert value_of(CDR, encoding, parse_layout("{b: u8}")) == {"b": 7}  # the one that is given
+    assert value_of(b"\x07", Encoding("zenoh/serialized;(u8)")) == [7]
+
+
+@pytest.mark.parametrize("schema", ["{a: u9}", "{a: u8", "[" * 60])
+def test_what_is_no_layout_is_a_reason_and_no_error_for_others(schema: str) -> None:
+    encoding = Encoding(f"application/cdr;{schema}")
+    fields = PayloadFields(CDR, encoding)
+    assert fields.field(("a",)) is None
+    assert "the layout in the encoding" in str(fields.failure)
+    assert numbers(CDR, encoding) == {}
+    assert payload_lines(ZBytes(CDR), encoding)[0].endswith("5 octets")
+
+
+def test_the_name_of_a_type_is_no_layout() -> None:
+    assert value_of(CDR, Encoding("application/cdr;sensor_msgs/msg/Imu")) is None

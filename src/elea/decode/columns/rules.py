@@ -21,7 +21,7 @@ from elea.decode.columns.ros import RosDecoder, envelope_of, ros_layout
 from elea.decode.columns.slices import LayoutDecoder
 from elea.decode.columns.texts import TextDecoder
 from elea.decode.columns.types import TEXT, checked, columns_of
-from elea.decode.formats import DECODERS, format_named
+from elea.decode.formats import DECODERS, format_named, is_layout
 from elea.decode.layout import Layout, Structure, parse_layout
 from elea.encoding import Encoding
 from elea.errors import ConfigError, EleaError, KeyExprError, LimitError
@@ -140,7 +140,7 @@ def decoder_for(encoding: str, key: str, options: Mapping[str, bytes] | None = N
         return None
     decoder = found.name
     try:
-        if schema and schema[0] in "{[(":
+        if is_layout(schema):
             return Rule(decoder=decoder, encoding=encoding, layout=schema)
         if found.read is not None:
             return Rule(decoder=decoder, encoding=encoding)
