@@ -71,7 +71,14 @@ class Format:
         """
         if self.as_json is not None:
             return self.as_json(payload)
-        value: Json = plain(value_of(payload, encoding))  # type: ignore[assignment]  # no bytes
+        if self.read is not None:
+            found = self.read(payload)
+        else:
+            layout = layout_in(encoding)
+            assert self.read_layout is not None
+            assert layout is not None
+            found = self.read_layout(layout, payload)
+        value: Json = plain(found)  # type: ignore[assignment]  # it has no bytes
         json_text.check_depth(value)
         return value
 
@@ -185,6 +192,8 @@ def layout_in(encoding: Encoding) -> Layout | None:
     Raises:
         ValueError: it begins like one, and is none.
     """
+    if encoding.schema is None:
+        return None
     schema = str(encoding).partition(";")[2]
     return _parsed(schema) if is_layout(schema) else None
 

@@ -114,6 +114,8 @@ def test_a_layout_in_the_encoding_was_for_tables_alone() -> None:
     assert (fields.field(("a",)), fields.failure) == (7, None)
     assert numbers(CDR, encoding) == {"a": 7}
     assert payload_lines(ZBytes(CDR), encoding) == (str(encoding), ["{", '  "a": 7', "}"])
+    shouted = Encoding("Application/CDR;{a: u8}")  # people are shown it all the same
+    assert payload_lines(ZBytes(CDR), shouted)[1] == ["{", '  "a": 7', "}"]
     assert value_of(CDR, encoding, parse_layout("{b: u8}")) == {"b": 7}  # the one that is given
     assert value_of(b"\x07", Encoding("zenoh/serialized;(u8)")) == [7]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import pyarrow as pa
@@ -222,6 +222,10 @@ _MAKERS: Final[dict[str, Callable[[Layout | None, str | None, bytes | None], Dec
 
 
 def _by_value(name: str, layout: Layout | None) -> Decoder:
-    read = DECODERS[name].read
-    assert read is not None  # a format without values has its own way
-    return ValueDecoder(read, None if layout is None else checked(layout))
+    """The decoder of a format that has no faster way: payload by payload."""
+    found = DECODERS[name]
+    if found.read is not None:
+        return ValueDecoder(found.read, None if layout is None else checked(layout))
+    if found.read_layout is None or layout is None:
+        raise ConfigError("layout", f"{name} does not say what it holds; give one")
+    return ValueDecoder(partial(found.read_layout, checked(layout)), layout)

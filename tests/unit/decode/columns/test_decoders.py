@@ -15,7 +15,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elea.decode.columns.base import Decoder, Outcome
+from elea.decode.columns import rules
+from elea.decode.columns.base import Decoder, Outcome, ValueDecoder
 from elea.decode.columns.cbor_items import CborDecoder
 from elea.decode.columns.ipc import IpcDecoder
 from elea.decode.columns.json_lines import JsonDecoder, JsonTextDecoder
@@ -494,3 +495,36 @@ def test_message_definitions_of_ros() -> None:
 def test_a_layout_is_written_as_it_is_read(text: str) -> None:
     layout: Layout = parse_layout(text)
     assert parse_layout(layout_text(layout)) == layout
+
+
+@pytest.mark.parametrize("name", ["json", "cbor", "serialized", "cdr"])
+def test_every_format_becomes_columns_payload_by_payload(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A format that is added has no faster way at first."""
+    payloads = {
+        "json": b'{"a": 7}',
+        "cbor": bytes.fromhex("a1616107"),
+        "serialized": b"\x07",
+        "cdr": bytes.fromhex("0001000007"),
+    }
+    octets = pa.array([payloads[name], b""], pa.binary())
+    fast = rules.Rule(decoder=name, layout="{a: i16}" if name in ("json", "cbor") else "{a: u8}")
+    expected = fast.compiled().decode(octets)
+    monkeypatch.delitem(rules._MAKERS, name)
+    rules._decoder.cache_clear()
+    try:
+        found = fast.compiled().decode(octets)
+        assert isinstance(fast.compiled(), ValueDecoder)
+    finally:
+        rules._decoder.cache_clear()
+    assert found.values.to_pylist() == expected.values.to_pylist() == [{"a": 7}]
+    assert list(found.failed) == list(expected.failed) == [1]
+
+
+def test_a_format_that_does_not_describe_itself_needs_a_layout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(rules._MAKERS, "serialized")
+    with pytest.raises(ConfigError, match="serialized does not say what it holds"):
+        rules.Rule(decoder="serialized")
