@@ -1,4 +1,4 @@
-"""What robots say: JSON, CBOR and CDR, made by hand so that a fleet needs no library."""
+"""What robots say: JSON and CDR, made by hand so that a fleet needs no library."""
 
 from __future__ import annotations
 
