@@ -18,10 +18,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea.decode.formats import value_of
 from elea.encoding import Encoding
 from elea.predicate import PayloadFields, compile_predicate, parse, to_arrow
 from elea.predicate.evaluate import MappingFields
-from elea.predicate.payload import decode
 
 ROW: Final = {"temp": 21.5, "room": "music", "loc": {"lat": 48.0, "lon": 2.0}, "on": True, "n": 40}
 PAYLOAD: Final = json.dumps(ROW).encode()
@@ -61,7 +61,7 @@ def measure(text: str, table: pa.Table, rounds: int) -> dict[str, object]:
         {
             "ns": (lambda: test(PayloadFields(PAYLOAD, JSON)), 1),
             "evaluate_ns": (lambda: test(row), 1),
-            "decode_ns": (lambda: decode(PAYLOAD, JSON), 1),
+            "decode_ns": (lambda: value_of(PAYLOAD, JSON), 1),
             "arrow_ns": (lambda: table.filter(expression), TABLE_ROWS),
         },
         rounds,

@@ -34,11 +34,11 @@ from tests.ports import free_port
 
 import elea
 import elea.ros as ros
+from elea.decode.columns.ros import RosDecoder
 from elea.ros.formats.attachment import Attachment
 from elea.ros.formats.library import MessageType
 from elea.ros.formats.shipped import shipped
 from elea.ros.formats.tokens import Kind, Token, parse_token
-from elea.spark.decode.ros import RosDecoder
 
 ROUNDS: Final = 5
 NODES_OF_SESSION: Final = 100

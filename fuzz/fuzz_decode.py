@@ -10,8 +10,8 @@ import struct
 
 import pyarrow as pa
 
+from elea.decode.columns.plan import Plan, decode
 from elea.spark.decode import Rule
-from elea.spark.decode.plan import Plan, decode
 
 _LAYOUT = "{a: i32, s: string, l: [f64], o: {b: bool}}"
 _PLANS: list[tuple[Plan, bytes]] = [

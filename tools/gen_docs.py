@@ -34,6 +34,7 @@ from elea.spark.pipelines import reference as pipelines_reference
 from elea.spark.pipelines.gold import reference as gold_reference
 from elea.store import reference as store_reference
 from elea.store.recorder import section as recorder_section
+from elea.web import settings as rest_section
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"
@@ -65,6 +66,7 @@ def pages() -> dict[str, str]:
         "config.md": config_reference.markdown()
         + store_reference.markdown()
         + recorder_section.markdown()
+        + rest_section.markdown()
         + xrce_section.markdown()
         + ros_section.markdown()
         + dds_section.markdown(),

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from elea.decode.formats import value_of
 from elea.encoding import Encoding
 from elea.json5 import Json
-from elea.predicate.payload import decode
 from elea.provenance import SourceInfo
 
 FIELDS_COUNT: Final = 64  # of one payload that are offered
@@ -45,7 +45,7 @@ def numbers(payload: bytes, encoding: Encoding) -> dict[str, float]:
         {'value': 21.5}
     """
     try:
-        value = decode(payload, encoding)
+        value = value_of(payload, encoding)
     except (ValueError, RecursionError):
         return {}
     found: dict[str, float] = {}

@@ -12,8 +12,8 @@ from tests.unit.devices.rig import Served, served
 from elea.dds.bridge import Bridge
 from elea.dds.parameter_list import PROPERTY, Described, read_parameters, write_parameters
 from elea.dds.qos import Durability, Qos, Reliability
+from elea.decode.property_list import read_properties
 from elea.devices.device import Device
-from elea.predicate.property_list import read_properties
 from elea.xrce.declaration_records import Property
 
 line = pytest.mark.line

@@ -19,10 +19,10 @@ from tests.meta.tree import ROOT
 
 from elea.dds.settings import DdsSettings
 from elea.dds.stamps import ntp64_of
+from elea.decode.columns.plan import decode
+from elea.decode.columns.schemas import plan_of_samples
 from elea.errors import ConfigError
 from elea.session.handlers import FifoChannel
-from elea.spark.decode.plan import decode
-from elea.spark.decode.schemas import plan_of_samples
 from elea.store.log.schema import RowKind
 from elea.timestamp import NTP64, Timestamp
 

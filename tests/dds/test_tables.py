@@ -14,15 +14,16 @@ from tests.ports import free_port
 
 import elea
 from elea.config import yaml_text
+from elea.decode.columns.plan import decode
+from elea.decode.columns.schemas import plan_of_samples
+from elea.decode.layout import parse_layout
+from elea.decode.layout_writer import write_cdr
 from elea.encoding import Encoding
 from elea.errors import ConfigError
 from elea.predicate.evaluate import compile_predicate
-from elea.predicate.layout import parse_layout
-from elea.predicate.layout_writer import write_cdr
 from elea.predicate.parser import parse
 from elea.predicate.payload import PayloadFields
-from elea.spark.decode.plan import decode
-from elea.spark.decode.schemas import plan_of_options, plan_of_samples
+from elea.spark.decoding import plan_of_options
 from elea.spark.pipelines.problems import Problems
 from elea.spark.pipelines.reading import parsed
 from elea.spark.pipelines.schemas import dds_plan

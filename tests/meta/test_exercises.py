@@ -20,6 +20,7 @@ FILES_COUNT_MAX = {
     "add-a-link-scheme.md": 2,
     "add-an-interceptor.md": 2,
     "add-a-command.md": 2,
+    "add-a-decoder.md": 2,
 }
 # Modules that were changed are found before those of the package.
 RUNNER = """

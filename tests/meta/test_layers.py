@@ -2,7 +2,7 @@
 
 7  applications     daemon   web   dds   ros   spark   store   store.tables   devices   operate
                     demo   cli   sim.campaign
-6  public API       session, and its doorways handlers, ext, shm, aio
+6  public API       session, and its doorways handlers, ext, shm, aio; decode.columns
 5  drivers, disk    link   sim   store.log
 4  composition      node; config_file, atomic_file
 3  plain samples    fast
@@ -44,13 +44,15 @@ VOCABULARY: Final = (
         "parameters",
         "locator",
         "keyexpr",
+        "json5",
         "cbor",
+        "decode",
         "predicate",
         "timerange",
         "query",
         "selector",
     ),
-    *("provenance", "lazy_sample", "sample", "json5", "series", "config"),
+    *("provenance", "lazy_sample", "sample", "series", "config"),
 )
 
 # Units above the vocabulary, by layer. A unit may import every unit of a lower layer.
@@ -60,7 +62,7 @@ LAYERS: Final[dict[int, tuple[str, ...]]] = {
     3: ("fast",),
     4: ("node", "config_file", "atomic_file"),  # drivers need files
     5: ("link", "sim", "store.log"),
-    6: ("session",),
+    6: ("session", "decode.columns"),
     7: (
         *("daemon", "web", "dds", "ros", "spark", "store", "store.tables", "devices"),
         *("operate", "demo", "cli", "sim.campaign", "__main__"),
@@ -74,6 +76,7 @@ UNITS: Final = (*VOCABULARY, *(unit for row in LAYERS.values() for unit in row),
 MAY_IMPORT: Final[dict[str, set[str]]] = {
     "xrce": {*VOCABULARY},  # another protocol: shares the vocabulary only
     "ros.formats": {*VOCABULARY},  # what ROS writes, for all who read it
+    "decode.columns": {*VOCABULARY, "ros.formats", "store.log"},  # rows of a log to columns
     "operate": {*VOCABULARY, "session", *DOORWAYS},  # what operators ask, for cli and web
     "web": {*VOCABULARY, "config_file", "session", *DOORWAYS, "operate"},
     "dds": {*VOCABULARY, "session", *DOORWAYS, "ros.formats"},
@@ -85,7 +88,7 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "spark": {
         *VOCABULARY,
         *("config_file", "atomic_file", "session", *DOORWAYS),
-        *("store.log", "store.tables", "ros.formats"),
+        *("store.log", "store.tables", "ros.formats", "decode.columns"),
     },
     "store": {
         *VOCABULARY,
@@ -134,11 +137,14 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "starlette": ("web",),
     "uvicorn": ("web",),
     "prometheus_client": ("web",),
-    "google": ("spark",),  # protobuf
-    "numpy": ("ros.formats", "spark"),
+    "google": ("decode.columns",),  # protobuf
+    "numpy": ("ros.formats", "decode.columns", "spark"),
     "rosbags": ("ros",),
     "pyspark": ("spark",),
-    "pyarrow": ("session", "spark", "predicate", "store.log", "store", "store.tables", "demo"),
+    "pyarrow": (
+        *("predicate", "session", "store.log", "store", "store.tables"),
+        *("decode.columns", "spark", "demo"),
+    ),
     "deltalake": ("store.tables", "demo"),
     "duckdb": ("store",),
     "pyiceberg": ("store.tables",),

@@ -1,10 +1,11 @@
-"""What the reader of CBOR refuses; what it reads is in `tests/unit/cli/test_cbor.py`."""
+"""What the reader of CBOR refuses; what it reads is in `tests/unit/decode/test_cbor_text.py`."""
 
 from __future__ import annotations
 
 import pytest
 
 from elea import cbor
+from elea.decode.cbor_text import plain_value
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,10 @@ from elea import cbor
 def test_what_is_no_cbor_is_refused(octets: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         cbor.loads(bytes.fromhex(octets))
+
+
+@pytest.mark.parametrize(
+    "value", [0, 23, 24, 255, 256, 65_535, 65_536, -1, -500, 1.5, True, "ä", [1, [2]], {"a": {}}]
+)
+def test_what_is_written_is_read_back(value: cbor.Plain) -> None:
+    assert plain_value(cbor.loads(cbor.dumps(value))) == value

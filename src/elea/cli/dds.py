@@ -252,7 +252,7 @@ def _schema_json(schema: Schema) -> Json:
 
 
 def _typeof(args: argparse.Namespace) -> int:
-    from elea.predicate.layout import layout_text
+    from elea.decode.layout import layout_text
 
     with _observer(args) as observer:
         observer.look(args.timeout, args.topic)
@@ -273,7 +273,7 @@ def _typeof(args: argparse.Namespace) -> int:
 
 def _plain(value: object) -> object:
     """A decoded value as JSON can write it."""
-    from elea.predicate.evaluate import Enumerator
+    from elea.decode.values import Enumerator
 
     if isinstance(value, Enumerator):
         names = {number: name for name, number in value.members.items()}
@@ -335,7 +335,7 @@ def _match(args: argparse.Namespace) -> int:
 
 
 def _schemas(args: argparse.Namespace) -> int:
-    from elea.predicate.layout import layout_text
+    from elea.decode.layout import layout_text
 
     with _observer(args) as observer:
         observer.look(args.timeout)
@@ -355,7 +355,7 @@ def _schemas(args: argparse.Namespace) -> int:
 
 def schemas_toml(schemas: list[Schema]) -> str:
     """Return a `schemas.toml` of the pipeline, one rule per type (D-876)."""
-    from elea.predicate.layout import layout_text
+    from elea.decode.layout import layout_text
 
     text = 'unmatched = "keep"\n'
     for schema in schemas:

@@ -217,10 +217,10 @@ def _flight(args: argparse.Namespace) -> FlightSettings | None:
     Raises:
         ConfigError: naming the option that is not legal.
     """
-    from elea.store.flight.settings import KEYS, FlightSettings
+    from elea.store.flight.settings import SECTION, FlightSettings
 
     names = {"location": "flight"} | {
-        name: f"flight_{name}" for name, _, _ in KEYS if name != "location"
+        key.name: f"flight_{key.name}" for key in SECTION.keys if key.name != "location"
     }
     given = {name: getattr(args, option) for name, option in names.items()}
     section = {name: value for name, value in given.items() if value is not None}

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from elea import cbor
 from elea.cli.output import (
     Json,
     Painter,
@@ -26,8 +25,7 @@ from elea.cli.output import (
 from elea.cli.payloads import option_name
 from elea.encoding import Encoding
 from elea.ids import EntityGlobalId
-from elea.operate.cbor_text import to_json
-from elea.operate.payload_text import PRETTY_LEN_MAX, is_cbor, is_json, parse_json, payload_lines
+from elea.operate.payload_text import described, payload_lines
 from elea.provenance import SampleKind
 from elea.sample import Reply, Sample
 from elea.session.query import Query
@@ -160,14 +158,12 @@ def sample_json(sample: Sample) -> dict[str, Json]:
 
 
 def payload_json(name: str, payload: ZBytes, encoding: Encoding) -> dict[str, Json]:
-    """A payload for programs: text if it is UTF-8, else base64; JSON and CBOR parsed too."""
+    """A payload for programs: text if it is UTF-8, else base64; and the value that it describes."""
     octets = payload.to_bytes()
     shown = octets_json(name, octets)
     with contextlib.suppress(ValueError, RecursionError):  # not what it says it is
-        if is_json(encoding):
-            shown["value"] = parse_json(octets.decode())
-        elif is_cbor(encoding) and len(octets) <= PRETTY_LEN_MAX:
-            shown["value"] = to_json(cbor.loads(octets))
+        if (found := described(encoding)) is not None:
+            shown["value"] = found.json_of(octets, encoding)
     return shown
 
 

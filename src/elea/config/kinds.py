@@ -1,15 +1,15 @@
 """What a configuration value may be: small readers that check, normalise and describe.
 
 A kind turns plain values (as JSON5, YAML or Python bring them) into the stored form: integers for
-`1e3`, sorted endpoints, `Secret`s. What it refuses it explains: what was seen, what is legal. The
-schema combines kinds; the reference page prints their `legal`.
+`1e3`, sorted endpoints, `Secret`s. What it refuses it explains: what was expected, what was got.
+The schema combines kinds; the reference page prints their `legal`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
-from typing import Final, NoReturn, Protocol, TypeAlias
+from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 from elea.errors import ConfigError, EleaError
 from elea.ids import WhatAmI
@@ -44,13 +44,13 @@ class Kind(Protocol):
     def accepts(self, value: Value) -> bool:
         """Whether the value has the JSON type of this kind, whatever it holds."""
 
-    def read(self, value: Value, path: str) -> Value:
+    def read(self, value: Value, path: str) -> Any:
         """The stored form; a `ConfigError` naming `path` if the value is not legal."""
 
 
 def refuse(path: str, legal: str, value: Value) -> NoReturn:
-    """Raise the error that says what was seen and what is legal."""
-    raise ConfigError(path, f"saw {describe(value)}; legal is {legal}")
+    """Raise the error that says what was expected and what was got."""
+    raise ConfigError(path, f"expected {legal}, got {describe(value)}")
 
 
 def describe(value: Value) -> str:
@@ -152,7 +152,7 @@ class Text:
         except EleaError as error:
             reason = getattr(error, "reason", str(error))
             raise ConfigError(
-                path, f"saw {describe(value)}; legal is {self.legal}: {reason}"
+                path, f"expected {self.legal}, got {describe(value)}: {reason}"
             ) from None
 
 
@@ -186,7 +186,7 @@ class Hidden:
         if isinstance(value, Secret):
             return value
         if not isinstance(value, str):
-            raise ConfigError(path, f"saw a {type(value).__name__}; legal is {self.legal}")
+            raise ConfigError(path, f"expected {self.legal}, got a {type(value).__name__}")
         return _secret(value, path)
 
 
@@ -275,7 +275,7 @@ class Record:
             if value.get(name) is not None:
                 read[name] = kind.read(value[name], f"{path}/{name}")
             elif name in self.required:
-                raise ConfigError(path, f"{name} is missing; legal is {kind.legal}")
+                raise ConfigError(path, f"{name} is missing; expected {kind.legal}")
         return read
 
 
@@ -292,7 +292,7 @@ class Either:
     def accepts(self, value: Value) -> bool:
         return any(kind.accepts(value) for kind in self.kinds)
 
-    def read(self, value: Value, path: str) -> Value:
+    def read(self, value: Value, path: str) -> Any:
         for kind in self.kinds:
             if kind.accepts(value):
                 return kind.read(value, path)
@@ -312,7 +312,7 @@ class PerMode:
     def accepts(self, value: Value) -> bool:
         return is_per_mode(value) or self.kind.accepts(value)
 
-    def read(self, value: Value, path: str) -> Value:
+    def read(self, value: Value, path: str) -> Any:
         if is_per_mode(value):
             assert isinstance(value, dict)
             return {name: self.kind.read(value[name], f"{path}/{name}") for name in value}

@@ -6,6 +6,7 @@ import string
 from ipaddress import ip_address, ip_network
 from typing import Final
 
+from elea.choices import ACTIONS, FLOWS
 from elea.config.kinds import (
     MODES,
     Bool,
@@ -58,7 +59,8 @@ def _zid(text: str) -> str:
     return str(ZenohId.parse(text))
 
 
-def _key_expr(text: str) -> str:
+def key_expr(text: str) -> str:
+    """The canonical form of a key expression; raises as `KeyExpr`."""
     return str(KeyExpr(text))
 
 
@@ -68,13 +70,13 @@ def _rule_key(text: str) -> str:
     for name in PLACEHOLDERS:
         filled = filled.replace("${" + name + "}", "x")
     if filled == text:
-        return _key_expr(text)
+        return key_expr(text)
     KeyExpr(filled)
     return text
 
 
 def _concrete_key(text: str) -> str:
-    if "*" in _key_expr(text):
+    if "*" in key_expr(text):
         raise InvalidValueError("key", "wildcards are not legal here")
     return text
 
@@ -118,9 +120,9 @@ FLAG: Final = Bool()
 TEXT: Final = Text()
 PATH: Final = Text("a path", _path)
 ZID: Final = Text("an id in lower-case hexadecimal", _zid)
-_KEY_EXPR: Final = Text("a key expression", _key_expr)
-KEY_EXPRS: Final = ListOf(_KEY_EXPR)
-_SOME_KEY_EXPRS: Final = ListOf(_KEY_EXPR, 1)
+KEY_EXPR: Final = Text("a key expression", key_expr)
+KEY_EXPRS: Final = ListOf(KEY_EXPR)
+_SOME_KEY_EXPRS: Final = ListOf(KEY_EXPR, 1)
 _RULE_KEY: Final = Text(
     "a key expression, in which ${cert_common_name}, ${username} and ${zid} may stand", _rule_key
 )
@@ -129,7 +131,7 @@ _SOME_PROTOCOLS: Final = ListOf(Choice(PROTOCOLS), 1)
 _LIMITED_PROTOCOLS: Final = ListOf(Choice((*PROTOCOLS, *LIMITED_SERVICE_PROTOCOLS)), 1)
 _SUBJECT_PROTOCOLS: Final = ListOf(Choice((*PROTOCOLS, *SERVICE_PROTOCOLS)), 1)
 _SOME_ZIDS: Final = ListOf(ZID, 1)
-_FLOWS: Final = ListOf(Choice(("egress", "ingress")), 1)
+_FLOWS: Final = ListOf(Choice(FLOWS), 1)
 DATA_MESSAGES: Final = ListOf(Choice(("put", "delete", "query", "reply")), 1)
 PRIORITY: Final = Choice(
     (
@@ -259,7 +261,7 @@ DOWNSAMPLING: Final = ListOf(
             "link_protocols": _LIMITED_PROTOCOLS,
             "messages": DATA_MESSAGES,
             "rules": ListOf(
-                Record({"key_expr": _KEY_EXPR, "freq": Number()}, frozenset({"key_expr", "freq"})),
+                Record({"key_expr": KEY_EXPR, "freq": Number()}, frozenset({"key_expr", "freq"})),
                 1,
             ),
             "flows": _FLOWS,
@@ -281,19 +283,7 @@ LOW_PASS: Final = ListOf(
         frozenset({"messages", "key_exprs", "size_limit"}),
     )
 )
-_ACL_MESSAGES: Final = Choice(
-    (
-        "put",
-        "delete",
-        "declare_subscriber",
-        "query",
-        "declare_queryable",
-        "reply",
-        "liveliness_token",
-        "declare_liveliness_subscriber",
-        "liveliness_query",
-    )
-)
+_ACL_MESSAGES: Final = Choice(ACTIONS)
 PERMISSION: Final = Choice(("allow", "deny"))
 ACL_RULES: Final = ListOf(
     Record(
@@ -374,4 +364,4 @@ PLACE: Final = Text("a network such as 10.0.0.0/8, or a host name", _place)
 MULTICAST_ADDRESS: Final = Text("ip:port", _socket_address)
 CONNECT_ENDPOINTS: Final = PerMode(ListOf(Either((EndpointText(), ENDPOINT_GROUP))))
 LISTEN_ENDPOINTS: Final = PerMode(ListOf(EndpointText()))
-STATS_FILTERS: Final = ListOf(Record({"key": _KEY_EXPR}, frozenset({"key"})))
+STATS_FILTERS: Final = ListOf(Record({"key": KEY_EXPR}, frozenset({"key"})))

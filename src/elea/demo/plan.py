@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from elea.demo.payloads import pose_to_cdr, to_cbor, to_json
+from elea import cbor
+from elea.demo.payloads import pose_to_cdr, to_json
 from elea.errors import InvalidValueError
 
 ROOT: Final = "fleet"
@@ -193,7 +194,7 @@ class Plan:
             left = max(0.0, 1 - due.at_s / (20 * self.duration_s) - robot / 200)
             cells = [round(3.3 + 0.9 * left + dice.gauss(0, 0.002), 4) for _ in range(3)]
             volts = round(sum(cells), 4)
-            return to_cbor({"volts": volts, "percent": round(100 * left), "cells": cells})
+            return cbor.dumps({"volts": volts, "percent": round(100 * left), "cells": [*cells]})
         return self._imu(robot, due, dice, phase)
 
     def reading(self, device: int, due: Due) -> bytes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Final, TypeAlias
 
 import pyarrow.compute as pc
 
-from elea import cbor
+from elea.decode.formats import value_of
 from elea.demo import plot
-from elea.demo.plan import BATTERY, IMU, key_of, name_of
+from elea.demo.plan import BATTERY, IMU, Stream, key_of, name_of
 from elea.demo.proof import Check, scan
-from elea.errors import EleaError
+from elea.encoding import Encoding
 from elea.store.log.schema import RowKind
 
 _HOT: Final = 80.0  # degrees, of the alert in pipeline.yaml
@@ -26,8 +25,8 @@ Said: TypeAlias = list[tuple[float, dict[str, object]]]  # when, and what
 
 def page_of(bronze: Path, robot: int, checks: Sequence[Check]) -> str:
     """A page of HTML: what a robot measured, and what was counted of all."""
-    imu = _said(bronze, key_of(robot, IMU), json.loads)
-    battery = _said(bronze, key_of(robot, BATTERY), _of_cbor)
+    imu = _said(bronze, robot, IMU)
+    battery = _said(bronze, robot, BATTERY)
     temperature = _series(imu, "temp")
     hot = _crossings(temperature.points, _HOT)
     charts = [
@@ -40,22 +39,18 @@ def page_of(bronze: Path, robot: int, checks: Sequence[Check]) -> str:
     return plot.page(title, charts, rows, "Counted of the whole fleet")
 
 
-def _said(bronze: Path, key: str, read: Callable[[bytes], dict[str, object]]) -> Said:
+def _said(bronze: Path, robot: int, stream: Stream) -> Said:
     found: Said = []
+    encoding = Encoding(stream.encoding)
     for batch in scan(bronze, _COLUMNS):
         is_put = pc.equal(batch.column("kind"), int(RowKind.PUT))
-        batch = batch.filter(pc.and_(is_put, pc.equal(batch.column("key"), key)))
+        batch = batch.filter(pc.and_(is_put, pc.equal(batch.column("key"), key_of(robot, stream))))
         for row in batch.select(["ts", "payload"]).to_pylist():
-            with suppress(ValueError, EleaError):  # garbled: drawn without it
-                found.append((row["ts"].timestamp(), read(row["payload"])))
+            with suppress(ValueError):  # garbled: drawn without it
+                value = value_of(row["payload"], encoding)
+                if isinstance(value, dict):
+                    found.append((row["ts"].timestamp(), value))
     return sorted(found, key=lambda one: one[0])
-
-
-def _of_cbor(octets: bytes) -> dict[str, object]:
-    item = cbor.loads(octets)
-    if not isinstance(item, cbor.Map):
-        raise ValueError("no map")
-    return {str(name): value for name, value in item.pairs}
 
 
 def _series(said: Said, name: str) -> plot.Series:

@@ -9,9 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from elea.config.kinds import Value
+from elea.config.kinds import Value, refuse
+from elea.config.section import Several
+from elea.config.shapes import KEY_EXPR
 from elea.config_file import read_secret
-from elea.errors import ConfigError, KeyExprError
+from elea.errors import ConfigError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.secret import Secret
 from elea.xrce.declarations import Action
@@ -87,6 +89,9 @@ def _key(text: str, config_path: str, where: str) -> bytes:
     return key
 
 
+_KEY_EXPRS: Final = Several(KEY_EXPR, may_be_empty=True)
+
+
 @dataclass(frozen=True, slots=True)
 class _Rights:
     read: tuple[KeyExpr, ...] = ()
@@ -131,15 +136,15 @@ class Access:
             ConfigError: naming the key that is not legal.
         """
         if not isinstance(section, dict):
-            raise ConfigError(path, "pids with what they may read and write are legal")
+            refuse(path, "pids with what they may read and write", section)
         rights: dict[bytes | None, _Rights] = {}
         for name, allowed in section.items():
             pid = None if name == OTHERS else pid_of(name)
             if pid is None and name != OTHERS:
-                reason = f"a pid of 1 to {PID_LEN_MAX} octets in hexadecimal, or {OTHERS}, is legal"
-                raise ConfigError(f"{path}/{name}", reason)
+                legal = f"expected a pid of 1 to {PID_LEN_MAX} bytes in hexadecimal, or {OTHERS}"
+                raise ConfigError(f"{path}/{name}", f"{legal}, got {name!a}")
             if not isinstance(allowed, dict) or not set(allowed) <= set(_ACTIONS):
-                raise ConfigError(f"{path}/{name}", "`read` and `write` are legal")
+                refuse(f"{path}/{name}", "an object with `read` and `write`", allowed)
             read, write = (
                 _key_exprs(allowed.get(action), f"{path}/{name}/{action}") for action in _ACTIONS
             )
@@ -148,11 +153,4 @@ class Access:
 
 
 def _key_exprs(value: Value, path: str) -> tuple[KeyExpr, ...]:
-    found = [value] if isinstance(value, str) else [] if value is None else value
-    texts = [one for one in found if isinstance(one, str)] if isinstance(found, list) else None
-    if texts is None or not isinstance(found, list) or len(texts) < len(found):
-        raise ConfigError(path, "a key expression, or several, is legal")
-    try:
-        return tuple(map(KeyExpr, texts))
-    except KeyExprError as error:
-        raise ConfigError(path, str(error)) from None
+    return () if value is None else tuple(map(KeyExpr, _KEY_EXPRS.read(value, path)))

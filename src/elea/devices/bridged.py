@@ -11,11 +11,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from elea.decode.layout import Layout
+from elea.decode.type_schemas import KEY_EXPR, TypeSchemas
 from elea.encoding import Encoding
 from elea.errors import ClosedError, EleaError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.predicate.layout import Layout
-from elea.predicate.type_schemas import KEY_EXPR, TypeSchemas, type_of_encoding
 from elea.provenance import SampleKind
 from elea.query import QueryTarget
 from elea.sample import Reply, Sample
@@ -51,7 +51,6 @@ class BridgedTopics:
         self._session = session
         self._call = call
         self._schemas = TypeSchemas()
-        self._layouts: dict[str, Layout | None] = {}
         self._levels: OrderedDict[str, Level] = OrderedDict()
         self._exprs: OrderedDict[str, KeyExpr] = OrderedDict()  # that durable data is wanted of
         schemas = Callback(self._schema_put, indirect=False)
@@ -71,15 +70,7 @@ class BridgedTopics:
 
     def layout_of(self, encoding: Encoding) -> Layout | None:
         """Return the type of payloads of an encoding; None: no schema names it."""
-        if encoding.id != Encoding.APPLICATION_CDR.id:
-            return None
-        name = type_of_encoding(str(encoding))
-        if name is None:
-            return None
-        if name not in self._layouts:
-            schema = self._schemas.get(name)
-            self._layouts[name] = None if schema is None else schema.parsed()
-        return self._layouts[name]
+        return self._schemas.layout_of(encoding)
 
     def level_of(self, key: str) -> Level | None:
         """Return how durable the data of a key is; None: no bridge says it."""
@@ -97,9 +88,7 @@ class BridgedTopics:
         self._get(f"@/*/{_ROUTE}/{key_expr}", self._route_told)
 
     def _add_schema(self, payload: bytes) -> None:
-        found = self._schemas.add(payload)
-        if found is not None:
-            self._layouts.pop(found.name, None)
+        self._schemas.add(payload)
 
     def _set_level(self, key: str, level: Level | None) -> None:
         self._levels.pop(key, None)

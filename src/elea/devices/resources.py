@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from elea.config.kinds import Value
+from elea.config.kinds import Value, refuse
 from elea.devices.access import OTHERS, pid_of
 from elea.errors import ConfigError, InvalidValueError
 from elea.xrce.declarations import ID_MAX, NO_PRESETS, Named
@@ -37,16 +37,16 @@ class Resources:
         if section is None:
             return cls()
         if not isinstance(section, dict):
-            raise ConfigError(path, f"expected {{PID: {{ID: name}}}}, got {section!a}")
+            refuse(path, "{PID: {ID: name}}", section)
         devices: dict[bytes, Mapping[int, Named]] = {}
         others: Mapping[int, Named] = NO_PRESETS
         for name, listed in section.items():
             pid = pid_of(name)
             if pid is None and name != OTHERS:
                 legal = f"expected a pid of 1 to {PID_LEN_MAX} bytes in hexadecimal, or {OTHERS}"
-                raise ConfigError(f"{path}/{name}", f"{legal}; got {name!a}")
+                raise ConfigError(f"{path}/{name}", f"{legal}, got {name!a}")
             if not isinstance(listed, dict):
-                raise ConfigError(f"{path}/{name}", f"expected {{ID: name}}, got {listed!a}")
+                refuse(f"{path}/{name}", "{ID: name}", listed)
             read = {_id(id_, f"{path}/{name}"): _named(listed, id_, path, name) for id_ in listed}
             if pid is None:
                 others = read
@@ -65,7 +65,7 @@ def _id(text: str, path: str) -> int:
 def _named(listed: Mapping[str, Value], id_: str, path: str, pid: str) -> Named:
     where, text = f"{path}/{pid}/{id_}", listed[id_]
     if not isinstance(text, str):
-        raise ConfigError(where, f"expected a name such as lab/t, got {text!a}")
+        refuse(where, "a name such as lab/t", text)
     plain = "://" not in text and not text.startswith(("/", "**"))
     try:
         resource = parse(f"/{text}" if plain else text)

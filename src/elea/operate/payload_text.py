@@ -5,37 +5,17 @@ Whatever a publisher sent, the lines are safe to print, and bounded in depth whe
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator
 from typing import Final
 
-from elea import cbor
+from elea.decode.formats import Format, format_named, is_layout, is_text
 from elea.encoding import Encoding
-from elea.operate.cbor_text import diagnose
-from elea.operate.text import Json, escape, printable
+from elea.operate.text import escape, printable
 from elea.zbytes import ZBytes
 
 _DUMP_LEN_MAX: Final = 512  # of a payload that is no text; --json gives all of it
 _ROW_LEN: Final = 16
 PRETTY_LEN_MAX: Final = 1 << 20
-_JSON_DEPTH_MAX: Final = 32  # indentation makes a deep text much longer than it was
-
-# Encodings that are text though their names do not begin with `text/`.
-_TEXTS: Final = frozenset(
-    {
-        "zenoh/string",
-        "application/yaml",
-        "application/openmetrics-text",
-        "application/xml",
-        "application/x-www-form-urlencoded",
-        "application/sql",
-        "application/jsonpath",
-        "application/jwt",
-        "application/soap+xml",
-        "application/yang",
-    }
-)
 
 
 def payload_lines(payload: ZBytes, encoding: Encoding) -> tuple[str, list[str]]:
@@ -48,48 +28,42 @@ def payload_lines(payload: ZBytes, encoding: Encoding) -> tuple[str, list[str]]:
         ('zenoh/bytes, 4 octets', ['0000  00 ff 6f 6b                                      |..ok|'])
     """
     name = escape(str(encoding))
-    cbor_text = _cbor_text(payload, encoding)
-    if cbor_text is not None:
-        return name, [printable(line) for line in cbor_text.split("\n")]
-    text = _text(payload, encoding)
+    notation = _notation(payload, encoding)
+    text = _text(payload, encoding) if notation is None else notation
     if text is None:
         return f"{name}, {len(payload)} octets", list(_dump(payload.to_bytes()))
-    pretty = _pretty(text) if is_json(encoding) else None
-    shown = text if pretty is None else pretty
     label = "" if encoding in (Encoding.ZENOH_BYTES, Encoding.ZENOH_STRING) else name
-    return label, [
-        escape(line) if pretty is None else printable(line) for line in shown.split("\n")
-    ]
+    safe = escape if notation is None else printable
+    return label, [safe(line) for line in text.split("\n")]
 
 
 def _name(encoding: Encoding) -> str:
     return str(encoding).partition(";")[0].strip().lower()
 
 
-def is_json(encoding: Encoding) -> bool:
-    name = _name(encoding)
-    return name in ("application/json", "text/json") or name.endswith("+json")
+def described(encoding: Encoding) -> Format | None:
+    """The format of payloads if they, or their encoding, say what they hold; else None."""
+    found = format_named(_name(encoding))
+    if found is None or found.describes_itself:
+        return found
+    is_told = found.read_layout is not None and is_layout(str(encoding).partition(";")[2])
+    return found if is_told else None
 
 
-def is_cbor(encoding: Encoding) -> bool:
-    name = _name(encoding)
-    return name == "application/cbor" or name.endswith("+cbor")
-
-
-def _cbor_text(payload: ZBytes, encoding: Encoding) -> str | None:
-    """CBOR in diagnostic notation; None if it is none, or would become too long."""
-    if not is_cbor(encoding) or len(payload) > PRETTY_LEN_MAX:
+def _notation(payload: ZBytes, encoding: Encoding) -> str | None:
+    """The payload as its format shows it; None if it is not of the format, or too long."""
+    found = described(encoding)
+    if found is None or len(payload) > PRETTY_LEN_MAX:
         return None
     try:
-        return diagnose(cbor.loads(payload.to_bytes()))
-    except ValueError:
+        return found.text_of(payload.to_bytes(), encoding)
+    except (ValueError, RecursionError):
         return None
 
 
 def _text(payload: ZBytes, encoding: Encoding) -> str | None:
     """The payload as text, if its encoding says so, or says nothing and it looks like one."""
-    name = _name(encoding)
-    said = name.startswith("text/") or name in _TEXTS or is_json(encoding)
+    said = is_text(_name(encoding))
     if not said and encoding.id != Encoding.ZENOH_BYTES.id:
         return None
     try:
@@ -97,44 +71,6 @@ def _text(payload: ZBytes, encoding: Encoding) -> str | None:
     except ValueError:
         return None
     return text if said or text.replace("\n", "").replace("\t", "").isprintable() else None
-
-
-def _pretty(text: str) -> str | None:
-    """JSON indented; None if it is none, or would become too long."""
-    if len(text) > PRETTY_LEN_MAX:
-        return None
-    try:
-        value = parse_json(text)
-    except (ValueError, RecursionError):
-        return None
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def parse_json(text: str) -> Json:
-    """The value of a JSON text; ValueError if it is none, or deeper than is good to print."""
-    value: Json = json.loads(text, parse_constant=_no_number, parse_float=_finite)
-    if not _is_shallow(value, _JSON_DEPTH_MAX):
-        raise ValueError("too deep")
-    return value
-
-
-def _no_number(text: str) -> Json:
-    raise ValueError(text)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):  # JSON could not say it again
-        raise ValueError(text)
-    return value
-
-
-def _is_shallow(value: Json, depth: int) -> bool:
-    if isinstance(value, list):
-        return depth > 0 and all(_is_shallow(item, depth - 1) for item in value)
-    if isinstance(value, dict):
-        return depth > 0 and all(_is_shallow(item, depth - 1) for item in value.values())
-    return True
 
 
 def _dump(data: bytes) -> Iterator[str]:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from elea.decode.paths import Path
+from elea.decode.values import Kind
 from elea.errors import MissingDependencyError, UnsupportedPredicateError
 from elea.predicate.evaluate import MappingFields, compile_predicate
 from elea.predicate.functions import STANDARD, Functions
@@ -23,12 +25,10 @@ from elea.predicate.model import (
     Call,
     Comparison,
     Field,
-    Kind,
     Literal,
     Not,
     Operand,
     Or,
-    Path,
     Predicate,
     Relation,
     all_of,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from elea.decode.layout import Enumeration, Layout, Structure, below, kind_of
+from elea.decode.paths import Path
+from elea.decode.values import Kind
 from elea.errors import PredicateError
 from elea.predicate.functions import STANDARD, Functions
-from elea.predicate.layout import Enumeration, Layout, Structure, below, kind_of
 from elea.predicate.model import (
     Between,
     Call,
     Comparison,
     Field,
-    Kind,
     Literal,
     Node,
     Operand,
-    Path,
     Predicate,
     Relation,
     walk,
@@ -64,7 +64,7 @@ def check(
         PredicateError: a field is not in the type.
 
     Example:
-        >>> from elea.predicate.layout import parse_layout
+        >>> from elea.decode.layout import parse_layout
         >>> from elea.predicate.parser import parse
         >>> check(parse("room > 3"), parse_layout("{room: string}"))
         [Remark(part='room > 3', reason='text does not compare with integer')]

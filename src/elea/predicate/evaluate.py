@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
+from elea.decode.paths import Path, follow
+from elea.decode.values import Enumerator as Enumerator
 from elea.errors import LimitError, PredicateError, UnsupportedPredicateError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.functions import STANDARD, Functions
@@ -27,7 +29,6 @@ from elea.predicate.model import (
     Operand,
     Or,
     Parameter,
-    Path,
     Predicate,
     Relation,
     depth_of,
@@ -73,14 +74,6 @@ _MIRRORED: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Enumerator:
-    """A value of an enumeration: it compares with integers, and with the names of its kind."""
-
-    number: int
-    members: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class MappingFields:
     """The fields of a mapping, such as a row: every root is one of its names.
 
@@ -97,21 +90,6 @@ class MappingFields:
         assert isinstance(root, str)
         value = self.mapping.get(root)
         return value if len(path) == 1 else follow(value, path[1:])
-
-
-def follow(value: object, path: Path) -> object:
-    """What is below a value; None where there is nothing.
-
-    A position leads into lists, and into mappings whose names are numbers, as CBOR has them.
-    """
-    for step in path:
-        if isinstance(value, dict):
-            value = value.get(step)
-        elif isinstance(step, int) and isinstance(value, (list, tuple)) and step < len(value):
-            value = value[step]
-        else:
-            return None
-    return value
 
 
 def compile_predicate(

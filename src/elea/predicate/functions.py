@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
-from elea.predicate.model import Kind
+from elea.decode.values import Kind
 
 EARTH_RADIUS_M: Final = 6_371_008.8  # the mean radius
 _COORDINATES_LEN_MAX: Final = 256  # three floats have less than 80 characters

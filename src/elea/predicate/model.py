@@ -8,30 +8,13 @@ cannot be built: a conjunction holds no conjunction, a number is finite.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
-Step: TypeAlias = str | int  # a member's name, or a position
-Path: TypeAlias = tuple[Step, ...]
-
-KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "LIKE", "TRUE", "FALSE"})
-_PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
-
-
-class Kind(Enum):
-    """What a value is, as far as a predicate tells values apart."""
-
-    BOOLEAN = "boolean"
-    INTEGER = "integer"
-    FLOAT = "float"
-    TEXT = "text"
-    ENUMERATION = "enumeration"
-    STRUCTURE = "structure"
-    LIST = "list"
-    BYTES = "bytes"
+from elea.decode.paths import Path, path_text
+from elea.decode.values import Kind as Kind  # as modules that go before the move name it
 
 
 class Relation(Enum):
@@ -242,24 +225,6 @@ def depth_of(node: Node) -> int:
         for child in children(node):
             waiting.append((child, depth + _is_bracketed(child, node)))
     return deepest
-
-
-def path_text(path: Path) -> str:
-    """A path as it is written: `loc.lat`, `tags[1]`, `"odd name"`."""
-    text = ""
-    for step in path:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        else:
-            text += ("." if text else "") + name_text(step)
-    return text
-
-
-def name_text(name: str) -> str:
-    """A name as it is written: in double quotes if it would not be read as one otherwise."""
-    if _PLAIN_NAME.fullmatch(name) and name.upper() not in KEYWORDS:
-        return name
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _flat(terms: Iterable[Predicate], kind: type[And | Or]) -> Iterator[Predicate]:

@@ -23,10 +23,12 @@ import re
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
+from elea.decode.lexer import Lexeme, Token, next_lexeme
+from elea.decode.paths import Path, Step
+from elea.decode.values import Kind
 from elea.errors import LimitError, PredicateError, UnsupportedPredicateError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.functions import STANDARD, Functions, coordinates
-from elea.predicate.lexer import Lexeme, Token, next_lexeme
 from elea.predicate.model import (
     ALWAYS,
     And,
@@ -34,16 +36,13 @@ from elea.predicate.model import (
     Call,
     Comparison,
     Field,
-    Kind,
     Literal,
     Not,
     Operand,
     Or,
     Parameter,
-    Path,
     Predicate,
     Relation,
-    Step,
 )
 
 _RELATIONS: Final = {relation.value: relation for relation in Relation} | {"!=": Relation.UNEQUAL}

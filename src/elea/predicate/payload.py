@@ -10,26 +10,18 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Mapping
-from typing import Final, NoReturn
+from collections.abc import Mapping
+from typing import Final
 
-from elea import cbor
-from elea.encoding import CUSTOM_ID, Encoding
-from elea.predicate.evaluate import follow
-from elea.predicate.layout import Layout
-from elea.predicate.layout_reader import read_cdr, read_serialized
-from elea.predicate.model import Path
+from elea.decode.formats import value_of
+from elea.decode.layout import Layout
+from elea.decode.paths import Path, follow
+from elea.encoding import Encoding
 
 KEY_ROOT: Final = "key"
 PROPERTY_ROOT: Final = "property"
 VALUE_ROOT: Final = "value"
 
-_NUMBER: Final = re.compile(
-    r"\s*(?:([+-]?[0-9]+)|[+-]?(?:[0-9]+|[0-9]*\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*"
-)
-_NUMBER_LEN_MAX: Final = 512  # a longer text is a text
 _UNDECODED: Final = object()
 
 
@@ -85,87 +77,8 @@ class PayloadFields:
 
     def _decode(self) -> object:
         try:
-            self._value = decode(self._payload, self._encoding, self._layout)
+            self._value = value_of(self._payload, self._encoding, self._layout)
         except (ValueError, RecursionError) as error:
             self._value = None
             self.failure = str(error) or type(error).__name__
         return self._value
-
-
-def decode(payload: bytes, encoding: Encoding, layout: Layout | None = None) -> object:
-    """The value of a payload; None if its encoding says nothing about it.
-
-    Raises:
-        ValueError: the payload is not what its encoding or layout says.
-        RecursionError: JSON that is too deep.
-
-    Example:
-        >>> decode(b"\\x82\\x01\\xf5", Encoding("application/cbor"))
-        [1, True]
-    """
-    if layout is not None and encoding.id in _BY_LAYOUT:
-        return _BY_LAYOUT[encoding.id](layout, payload)
-    reader = _READERS.get(encoding.id)
-    if reader is None and encoding.id == CUSTOM_ID:
-        suffix = str(encoding).partition(";")[0].rpartition("+")[2]
-        reader = {"json": _json_value, "cbor": _cbor_value}.get(suffix)
-    return None if reader is None else reader(payload)
-
-
-def _text_value(payload: bytes) -> object:
-    text = payload.decode()
-    match = _NUMBER.fullmatch(text) if len(text) <= _NUMBER_LEN_MAX else None
-    if match is None:
-        return text
-    return int(match[1]) if match[1] else float(text)
-
-
-def _json_value(payload: bytes) -> object:
-    value: object = _JSON.decode(payload.decode())
-    return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _cbor_value(payload: bytes) -> object:
-    return _plain(cbor.loads(payload))
-
-
-def _plain(item: cbor.Item) -> object:
-    """An item as plain values; tags are dropped, and what is not a number is missing."""
-    match item:
-        case cbor.Map():
-            found = {
-                name: _plain(value) for name, value in item.pairs if isinstance(name, (str, int))
-            }
-            if len(found) < sum(isinstance(name, (str, int)) for name, _ in item.pairs):
-                raise ValueError("a name is in a map twice")
-            return found
-        case list():
-            return [_plain(one) for one in item]
-        case cbor.Tagged():
-            return _plain(item.value)
-        case cbor.Simple():
-            return None
-        case _:
-            return item
-
-
-_JSON: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-_BY_LAYOUT: Final = {
-    Encoding.APPLICATION_CDR.id: read_cdr,
-    # Nobody says what these are: a type is DDS's.
-    Encoding.ZENOH_BYTES.id: read_cdr,
-    Encoding.APPLICATION_OCTET_STREAM.id: read_cdr,
-    Encoding.ZENOH_SERIALIZED.id: read_serialized,
-}
-_READERS: Final[dict[int, Callable[[bytes], object]]] = {
-    Encoding.APPLICATION_JSON.id: _json_value,
-    Encoding.TEXT_JSON.id: _json_value,
-    Encoding.APPLICATION_JSON_PATCH_JSON.id: _json_value,
-    Encoding.APPLICATION_CBOR.id: _cbor_value,
-    Encoding.ZENOH_STRING.id: _text_value,
-    Encoding.TEXT_PLAIN.id: _text_value,
-}

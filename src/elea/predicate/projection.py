@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from elea.decode.lexer import Token, next_lexeme
+from elea.decode.paths import Path, name_text, path_text
 from elea.errors import LimitError, PredicateError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.parameters import Parameters
 from elea.predicate.evaluate import Fields
 from elea.predicate.functions import STANDARD, Functions
-from elea.predicate.lexer import Token, next_lexeme
-from elea.predicate.model import Path, Predicate, name_text, path_text
+from elea.predicate.model import Predicate
 from elea.predicate.parser import parse, parse_path
 
 FILTER_KEY: Final = "_filter"

@@ -8,11 +8,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from elea.errors import OffsetError, StoreError
-from elea.spark.decoding import Plan
 from elea.spark.offsets import cut
 from elea.spark.options import History, Source
 from elea.spark.places import Place, check_reached
-from elea.spark.rows import place_of, read_range
+from elea.spark.rows import Plan, place_of, read_range
 from elea.spark.stream import Range
 from elea.spark.tasks import rows_told_briefly, told_briefly
 from elea.store.log.reader import Bounds

@@ -1,44 +1,44 @@
-"""Columns from payloads, as the option `decode` asks for: where the source meets the decoders."""
+"""The option `decode` of sources: by which rules payloads become columns."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
-from typing import Final, Protocol
 
-import pyarrow as pa
-
+from elea.decode.columns.plan import Plan, auto_rules
+from elea.decode.columns.rules import DDS, Rule
+from elea.decode.columns.schemas import AUTO, read_schemas, rules_of_schemas, that_fit
+from elea.decode.formats import DECODERS
+from elea.decode.type_schemas import TypeSchemas
 from elea.errors import ConfigError
-
-_DECODERS: Final = "elea.spark.decode"
-
-
-class Plan(Protocol):
-    """What is to be decoded: made on the driver, travels to where rows are read."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of a log's rows that it has to be given."""
-
-    def sql_schema(self) -> str:
-        """The columns of the rows that come out, for Spark."""
-
-    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows with columns in place of payloads."""
+from elea.spark.type_sources import published_schemas, recorded_schemas
 
 
-def plan_of(options: Mapping[str, str]) -> Plan | None:
-    """The plan for options of a source; None if nothing is to be decoded.
+def plan_of_options(options: Mapping[str, str]) -> Plan:
+    """The plan that a source's options `decode` and `schemas` ask for.
+
+    `decode=auto` takes the file's rules first, then the schemas of types that the log has, then
+    what encodings say; `dds` is the same without encodings, and asks bridges if the log has no
+    schema. The name of another decoder takes it for all payloads that the file does not name.
 
     Raises:
-        ConfigError: there are no decoders here, or none of that name.
+        ConfigError, LimitError: there is no such decoder, or the file cannot be used.
     """
-    if not options:
-        return None
-    try:
-        decoders = importlib.import_module(_DECODERS)
-    except ModuleNotFoundError as error:
-        reason = f"saw {options['decode']!a}; this installation has no decoders: {error}"
-        raise ConfigError("option decode", reason) from error
-    plan: Plan = decoders.plan_of_options(options)
-    return plan
+    declared = read_schemas(options["schemas"]) if "schemas" in options else Plan()
+    name = options.get("decode", AUTO)
+    if name in (AUTO, DDS):
+        found = recorded_schemas(options["log"]) if "log" in options else TypeSchemas()
+        schemas = list(found)
+        if not schemas and name == DDS and "connect" in options:
+            schemas = list(published_schemas(options["connect"]))
+        rules = (*declared.rules, *rules_of_schemas(schemas, declared.rules))
+        if name == DDS and not rules:
+            reason = "the log has no schemas; record '@schema/**' with the topics, or give schemas"
+            raise ConfigError("option decode", reason)
+        rest = that_fit(Plan(rules), auto_rules()) if name == AUTO else []
+        return Plan((*rules, *rest), declared.unmatched)
+    if name not in DECODERS:
+        legal = ", ".join((AUTO, *DECODERS))
+        raise ConfigError("option decode", f"saw {name!a}; legal are {legal}")
+    if declared.rules and DECODERS[name].read is None:
+        return declared
+    return Plan((*declared.rules, Rule(decoder=name)), declared.unmatched)

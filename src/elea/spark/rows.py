@@ -6,13 +6,12 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 import pyarrow as pa
 
 from elea.errors import OffsetError, StoreError
-from elea.spark.decoding import Plan
 from elea.spark.options import Source
 from elea.spark.places import Place, Rows, open_place
 from elea.spark.schema import arrow_schema, plain_rows
@@ -24,6 +23,20 @@ _GATHER_ROWS: Final = 4_096  # smaller batches are joined: each costs as much as
 _PLACES_COUNT: Final = 8  # logs of one process that stay open
 _PLACES: Final[dict[tuple[int, Source], Place]] = {}
 _OPENING: Final = threading.Lock()
+
+
+class Plan(Protocol):
+    """What is to be decoded: made on the driver, travels to where rows are read."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a log's rows that it has to be given."""
+
+    def sql_schema(self) -> str:
+        """The columns of the rows that come out, for Spark."""
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows with columns in place of payloads."""
 
 
 def place_of(source: Source, log_id: UUID | None = None) -> Place:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -14,13 +15,15 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from elea.errors import ConfigError
-from elea.spark.decoding import plan_of
 from elea.spark.options import Live, Options
 from elea.spark.schema import sql_schema, sql_types
 from elea.spark.tasks import told_briefly
 
-# Readers and writers are imported late: Spark imports this module in each of its Python processes,
-# and only some of them need a session of the data space.
+if TYPE_CHECKING:
+    from elea.decode.columns.plan import Plan
+
+# Readers, writers and decoders are imported late: Spark imports this module in each of its Python
+# processes, and only some of them need a session of the data space.
 
 
 class ZenohSource(DataSource):
@@ -41,7 +44,7 @@ class ZenohSource(DataSource):
     @told_briefly
     def schema(self) -> str:
         self._parsed.check_values()  # here, at `load`: later Spark hides what is wrong
-        plan = plan_of(self._parsed.decoding())
+        plan = self._plan()
         if plan is not None:
             return plan.sql_schema()
         return sql_schema(self._parsed.columns())
@@ -50,7 +53,7 @@ class ZenohSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         options = self._parsed.batch()
         self._check(schema)
-        plan = plan_of(self._parsed.decoding())
+        plan = self._plan()
         if not isinstance(options, Live):
             from elea.spark.batch import HistoryReader
 
@@ -68,7 +71,7 @@ class ZenohSource(DataSource):
         try:
             options = self._parsed.stream()
             self._check(schema)
-            return StreamReader(options, plan_of(self._parsed.decoding()))
+            return StreamReader(options, self._plan())
         except ConfigError as error:
             # Spark does not say at `load` that it is a stream, and here a second error of its own
             # would hide this one.
@@ -88,6 +91,15 @@ class ZenohSource(DataSource):
         from elea.spark.sink import StreamWriter
 
         return StreamWriter(self._parsed.sink(), schema)
+
+    def _plan(self) -> Plan | None:
+        """What payloads are decoded to; None: nothing."""
+        options = self._parsed.decoding()
+        if not options:
+            return None
+        from elea.spark.decoding import plan_of_options
+
+        return plan_of_options(options)
 
     def _check(self, schema: StructType) -> None:
         """A schema of the user has to be the one there is: `columns` chooses among them."""

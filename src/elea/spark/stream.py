@@ -27,11 +27,10 @@ from pyspark.sql.streaming.datasource import (
 
 from elea import crash
 from elea.errors import EleaError, OffsetError, StoreError
-from elea.spark.decoding import Plan
 from elea.spark.offsets import Offset, cut, shared
 from elea.spark.options import Stream
 from elea.spark.places import Place, check_reached
-from elea.spark.rows import place_of, read_range
+from elea.spark.rows import Plan, place_of, read_range
 from elea.spark.starts import initial
 from elea.spark.tasks import end_quietly, rows_told_briefly, told_briefly
 from elea.store.log.reader import Bounds

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from elea.store.historian.service import KEYS
-from elea.store.settings import STORAGE_KEYS, VOLUME_KEYS
-from elea.store.sql.settings import KEYS as SQL_KEYS
+from elea.store.historian.service import SECTION as HISTORIAN
+from elea.store.settings import STORAGE, VOLUME
+from elea.store.sql.settings import SECTION as SQL
 
 # Of the volumes that Elea brings: where it stands, name, which of them, what it means.
 OPTIONS: Final = (
@@ -56,16 +56,9 @@ Answers SQL over tables ([query-with-sql.md](../howto/query-with-sql.md)).
 def markdown() -> str:
     """The part, to be put behind the others."""
     text = _HEAD
-    for name, legal, meaning in STORAGE_KEYS:
-        text += f"| `storages/<name>/{name}` | {meaning} | {legal} |\n"
-    for name, legal, meaning in VOLUME_KEYS:
-        text += f"| `volumes/<volume>/{name}` | {meaning} | {legal} |\n"
+    text += STORAGE.rows("storages/<name>/")
+    text += VOLUME.rows("volumes/<volume>/")
     for place, name, which, meaning in OPTIONS:
         text += f"| `{place}/{name}` | {meaning} | for {which} |\n"
     text += _HISTORIAN
-    for name, legal, meaning in KEYS:
-        text += f"| `{name}` | {meaning} | {legal} |\n"
-    text += _SQL
-    for name, legal, meaning in SQL_KEYS:
-        text += f"| `{name}` | {meaning} | {legal} |\n"
-    return text
+    return text + HISTORIAN.rows() + _SQL + SQL.rows()

@@ -10,9 +10,10 @@ import json
 from base64 import b64encode
 from dataclasses import dataclass
 from html import escape
-from typing import Final, NoReturn
+from typing import Final
 from urllib.parse import quote
 
+from elea.decode import json_text
 from elea.encoding import Encoding
 from elea.provenance import SourceInfo
 from elea.sample import Reply, Sample
@@ -112,8 +113,7 @@ def _value(payload: bytes, encoding: Encoding) -> bytes:
         return b"null"
     try:
         if encoding in _JSON:
-            value = json.loads(payload.decode(), parse_constant=_no_constant)
-            return _dumps(value)
+            return _dumps(json_text.read(payload))
         if encoding in _TEXT:
             return _dumps(payload.decode())
     except (ValueError, RecursionError):
@@ -124,7 +124,3 @@ def _value(payload: bytes, encoding: Encoding) -> bytes:
 def _dumps(value: object) -> bytes:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode()
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")

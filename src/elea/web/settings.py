@@ -11,13 +11,13 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from elea.config.kinds import Value
+from elea.config.kinds import Bool, Choice, Integer, ListOf, Text, Value, refuse
+from elea.config.section import FOREIGN, ByName, FilePath, Key, Own, Section
 from elea.config_file import read_token
-from elea.errors import ConfigError
+from elea.errors import ConfigError, InvalidValueError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.secret import Secret
 
@@ -33,27 +33,99 @@ _LOOPBACK: Final = "127.0.0.1"
 _PORT_MAX: Final = 65_535
 _HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
 
-# What the section may hold. Those of the last row are Eclipse Zenoh's, without effect here.
-KEYS: Final = (
-    "http_port",
-    "allowed_hosts",
-    "allowed_origins",
-    "token_file",
-    "users",
-    "protect",
-    "allow_open",
-    "tls_certificate",
-    "tls_private_key",
-    "tls_client_ca",
-    "body_len",
-    "streams_count",
-    "streams_per_address_count",
-    "query_timeout_ms",
-    "dashboard",
-    "operate_token_file",
-    "operate_link",
-    "__required__",
-    *("__path__", "__config__", "__plugin__", "work_thread_num", "max_block_thread_num"),
+_ADDRESS: Final = f"a port up to {_PORT_MAX}, or IP:PORT such as '[::1]:8000'"
+
+
+def address_of(value: Value, path: str = f"{PATH}/http_port") -> tuple[str, int]:
+    """`8000`, `"8000"`, `"0.0.0.0:8000"` or `"[::]:8000"`; a port alone is on loopback.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(text, str):
+        host, colon, port = text.rpartition(":")
+        if not colon or host == "localhost":
+            host = _LOOPBACK
+        elif host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        legal = port.isascii() and port.isdigit() and int(port) <= _PORT_MAX
+        with contextlib.suppress(ValueError):
+            if legal:
+                return str(ipaddress.ip_address(host)), int(port)
+    return refuse(path, _ADDRESS, value)
+
+
+def _host(text: str) -> str:
+    name = text.lower().rstrip(".")
+    if not _HOST_NAME.fullmatch(name):
+        raise InvalidValueError("host", "it is no name of a host")
+    return name
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    plain = f"{parts.scheme}://{parts.netloc}"
+    if text != ANY_ORIGIN and (parts.scheme not in ("http", "https") or plain != text.lower()):
+        raise InvalidValueError("origin", "it is no origin")
+    return text.lower()
+
+
+def _user(name: str) -> str:
+    if not name or name in (TOKEN_USER, OPERATOR):
+        raise InvalidValueError("name", f"{TOKEN_USER!r} and {OPERATOR!r} are taken")
+    return name
+
+
+_COUNT: Final = Integer(1, 10_000)
+_BODY_LEN: Final = DEFAULT_LIMITS.web_body_len
+_STREAMS: Final = DEFAULT_LIMITS.web_streams_count
+SECTION: Final = Section(
+    (
+        Key("http_port", Own(_ADDRESS, address_of), "where it is served; needed", needed=True),
+        Key(
+            "allowed_hosts",
+            ListOf(Text("names without scheme and port, such as 'router.local'", _host)),
+            "names in `Host` beside `localhost` and addresses; none",
+            default=(),
+        ),
+        Key(
+            "allowed_origins",
+            ListOf(Text("'*', or origins such as 'https://panel.example'", _origin)),
+            "web pages that may use it; none",
+            default=(),
+        ),
+        Key("token_file", FilePath(), f"holds the token; else the variable `{TOKEN_ENV}`"),
+        Key(
+            "users",
+            ByName(FilePath(), "files with tokens by the names of users", _user),
+            "further tokens; none",
+            default={},
+        ),
+        Key(
+            "protect",
+            Choice((WRITES, EVERYTHING)),
+            "what needs a token; `writes`",
+            default=WRITES,
+        ),
+        Key("allow_open", Bool(), "whether other hosts may write without a token; false"),
+        Key("tls_certificate", FilePath(), "PEM of the certificate, to serve HTTPS; none"),
+        Key("tls_private_key", FilePath(), "PEM of its key; none"),
+        Key("tls_client_ca", FilePath(), "PEM of who signs certificates of users; none"),
+        Key("body_len", Integer(1, 1 << 30), f"bytes of a body; {_BODY_LEN}", _BODY_LEN),
+        Key("streams_count", _COUNT, f"subscriptions at once; {_STREAMS}", _STREAMS),
+        Key("streams_per_address_count", _COUNT, "those of one address; half of them"),
+        Key("query_timeout_ms", Integer(1, 600_000), "of a query, at most; 10000"),
+        Key("dashboard", Bool(), "whether the page is served; true"),
+        Key(
+            "operate_token_file",
+            FilePath(),
+            f"holds the token to operate by the page; else the variable `{OPERATE_ENV}`",
+        ),
+        Key("operate_link", Bool(), "whether one is made while the service runs; false"),
+    ),
+    # Eclipse Zenoh's, without effect here.
+    (*FOREIGN, "__plugin__", "work_thread_num", "max_block_thread_num"),
 )
 
 
@@ -112,46 +184,32 @@ class RestSettings:
         Raises:
             ConfigError: a key is unknown, a value is not legal, or everybody could write.
         """
-        for name in section:
-            if name not in KEYS:
-                near = get_close_matches(name, KEYS, 1)
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(KEYS[:17])}"
-                raise ConfigError(f"{PATH}/{name}", f"no such key; {hint}")
-        host, port = address_of(section.get("http_port"))
-        streams_count = _number(section, "streams_count", DEFAULT_LIMITS.web_streams_count, 10_000)
+        found = SECTION.read(section, PATH)
+        host, port = found.pop("http_port")
+        streams_count = found.pop("streams_count")
+        limits = replace(
+            DEFAULT_LIMITS,
+            web_body_len=found.pop("body_len"),
+            web_streams_count=streams_count,
+            web_streams_per_address_count=found.pop(
+                "streams_per_address_count", max(1, streams_count // 2)
+            ),
+        )
         made = cls(
             host=host,
             port=port,
-            allowed_hosts=frozenset(map(_host, _texts(section, "allowed_hosts"))),
-            allowed_origins=frozenset(map(_origin, _texts(section, "allowed_origins"))),
-            token=read_token(_text(section, "token_file"), TOKEN_ENV, f"{PATH}/token_file"),
-            users=_users(section),
-            protect=_text(section, "protect") or WRITES,
-            allow_open=_flag(section, "allow_open"),
-            tls_certificate=_text(section, "tls_certificate"),
-            tls_private_key=_text(section, "tls_private_key"),
-            tls_client_ca=_text(section, "tls_client_ca"),
-            query_timeout_ms=_number(section, "query_timeout_ms", 10_000, 600_000),
-            dashboard=_flag(section, "dashboard", default=True),
-            operate=read_token(
-                _text(section, "operate_token_file"), OPERATE_ENV, f"{PATH}/operate_token_file"
-            ),
-            operate_link=_flag(section, "operate_link"),
-            limits=replace(
-                DEFAULT_LIMITS,
-                web_body_len=_number(section, "body_len", DEFAULT_LIMITS.web_body_len, 1 << 30),
-                web_streams_count=streams_count,
-                web_streams_per_address_count=_number(
-                    section, "streams_per_address_count", max(1, streams_count // 2), 10_000
-                ),
-            ),
+            allowed_hosts=frozenset(found.pop("allowed_hosts")),
+            allowed_origins=frozenset(found.pop("allowed_origins")),
+            token=_token(found, "token_file", TOKEN_ENV),
+            operate=_token(found, "operate_token_file", OPERATE_ENV),
+            users=_users(found.pop("users")),
+            limits=limits,
+            **found,
         )
         made._check()
         return made
 
     def _check(self) -> None:
-        if self.protect not in (WRITES, EVERYTHING):
-            raise _refused("protect", f"{WRITES!r} or {EVERYTHING!r}", self.protect)
         if self.operate is not None and any(self.operate == one for one in self.tokens.values()):
             raise ConfigError(f"{PATH}/operate_token_file", "a user has the same token")
         if (self.tls_certificate is None) != (self.tls_private_key is None):
@@ -170,98 +228,25 @@ class RestSettings:
             )
 
 
-def address_of(value: Value) -> tuple[str, int]:
-    """`8000`, `"8000"`, `"0.0.0.0:8000"` or `"[::]:8000"`; a port alone is on loopback.
-
-    Raises:
-        ConfigError: it is none of these.
-    """
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if isinstance(value, str):
-        host, colon, port = value.rpartition(":")
-        if not colon or host == "localhost":
-            host = _LOOPBACK
-        elif host.startswith("[") and host.endswith("]"):
-            host = host[1:-1]
-        legal = port.isascii() and port.isdigit() and int(port) <= _PORT_MAX
-        with contextlib.suppress(ValueError):
-            if legal:
-                return str(ipaddress.ip_address(host)), int(port)
-    legal_text = f"a port up to {_PORT_MAX}, or IP:PORT such as '[::1]:8000'"
-    raise _refused("http_port", legal_text, value)
+def markdown() -> str:
+    """The section as a part of `docs/reference/config.md`."""
+    return (
+        "\n## `plugins/rest`\n\nServes HTTP, and the page ([use-rest.md](../howto/use-rest.md))."
+        "\n\n| key | meaning and default | legal |\n| --- | --- | --- |\n"
+    ) + SECTION.rows()
 
 
-def _host(text: str) -> str:
-    name = text.lower().rstrip(".")
-    if not _HOST_NAME.fullmatch(name):
-        raise _refused(
-            "allowed_hosts", "names without scheme and port, such as 'router.local'", text
-        )
-    return name
+def _token(found: dict[str, Any], name: str, variable: str) -> Secret | None:
+    return read_token(found.pop(name, None), variable, f"{PATH}/{name}")
 
 
-def _origin(text: str) -> str:
-    parts = urlsplit(text)
-    plain = f"{parts.scheme}://{parts.netloc}"
-    if text != ANY_ORIGIN and (parts.scheme not in ("http", "https") or plain != text.lower()):
-        raise _refused("allowed_origins", "'*', or origins such as 'https://panel.example'", text)
-    return text.lower()
-
-
-def _text(section: Mapping[str, Value], name: str) -> str | None:
-    value = section.get(name)
-    if isinstance(value, Secret):  # names that sound secret are kept so; a path is none
-        value = value.reveal()
-    if value is not None and not isinstance(value, str):
-        raise _refused(name, "a text", value)
-    return value
-
-
-def _texts(section: Mapping[str, Value], name: str) -> list[str]:
-    value = section.get(name)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise _refused(name, "a list of texts", value)
-    found = [one for one in value if isinstance(one, str)]
-    if len(found) != len(value):
-        raise _refused(name, "a list of texts", value)
-    return found
-
-
-def _users(section: Mapping[str, Value]) -> dict[str, Secret]:
+def _users(files: Mapping[str, str]) -> dict[str, Secret]:
     """The tokens of named users: files by name."""
-    given = section.get("users", {})
-    if not isinstance(given, dict):
-        raise _refused("users", "an object of files with tokens, by the names of users", given)
     found: dict[str, Secret] = {}
-    for name in given:
-        file = _text(given, name)
-        if not name or file is None or name in (TOKEN_USER, OPERATOR):
-            legal = f"a file with a token for a name other than {TOKEN_USER!r} and {OPERATOR!r}"
-            raise _refused(f"users/{name}", legal, file)
+    for name, file in files.items():
         token = read_token(file, TOKEN_ENV, f"{PATH}/users/{name}")
         assert token is not None  # of a file there is one
         if any(token == one for one in found.values()):
             raise ConfigError(f"{PATH}/users/{name}", "another user has the same token")
         found[name] = token
     return found
-
-
-def _flag(section: Mapping[str, Value], name: str, *, default: bool = False) -> bool:
-    value = section.get(name, default)
-    if not isinstance(value, bool):
-        raise _refused(name, "true or false", value)
-    return value
-
-
-def _number(section: Mapping[str, Value], name: str, default: int, most: int) -> int:
-    value = section.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise _refused(name, f"a whole number from 1 to {most}", value)
-    return value
-
-
-def _refused(name: str, legal: str, value: Value) -> ConfigError:
-    return ConfigError(f"{PATH}/{name}", f"saw {value!a}; legal is {legal}")

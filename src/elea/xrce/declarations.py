@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
+from elea.decode.layout import Layout
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.predicate.layout import Layout
 from elea.xrce.declaration_records import (
     BindingDecl,
     Declaration,

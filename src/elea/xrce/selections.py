@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from elea.decode.layout import Layout
 from elea.encoding import Encoding
 from elea.errors import InvalidValueError, LimitError, PredicateError, UnsupportedPredicateError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.check import check
 from elea.predicate.evaluate import Test, compile_predicate
-from elea.predicate.layout import Layout
 from elea.predicate.model import ALWAYS
 from elea.predicate.parser import parse as parse_predicate
 from elea.predicate.payload import PayloadFields

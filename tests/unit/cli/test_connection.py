@@ -71,7 +71,7 @@ def test_a_bad_configuration_says_what_is_legal(arguments: list[str], words: str
         ("mode", "argument --cfg: expected KEY:VALUE, such as scouting/gossip/enabled:false"),
         ("nosuch:1", "argument --cfg: nosuch: unknown key; the top has access_control"),
         ("scouting/multicats/enabled:false", "nearest known one is scouting/multicast/enabled"),
-        ("scouting/multicast/enabled:3", "saw the number 3; legal is true or false"),
+        ("scouting/multicast/enabled:3", "expected true or false, got the number 3"),
         ("mode:client", "argument --cfg: mode: line 1, column 1: saw 'c'"),
         ("mode:client", "the value is JSON5, so texts need quotes"),
     ],

@@ -106,7 +106,7 @@ def test_an_invalid_key_is_told_before_a_connection_is_tried(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["router", "--rest-http-port", "x"], "legal is a port up to 65535"),
+        (["router", "--rest-http-port", "x"], "expected a port up to 65535"),
         (["router", "--dds", "999"], "expected 0 to 232, got '999'"),
         (["router", "--xrce", "upd/127.0.0.1:1"], "udp/HOST:PORT and tcp/HOST:PORT are legal"),
         (["log", "cat", "nolog", "--key", "a//b"], "a chunk is empty"),

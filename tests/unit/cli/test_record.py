@@ -114,10 +114,10 @@ def test_rows_are_served_over_flight(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--flight", "127.0.0.1:8815"], "--flight: saw '127.0.0.1:8815'; legal are grpc://"),
+        (["--flight", "127.0.0.1:8815"], "--flight: expected grpc://HOST:PORT"),
         (["--flight", "grpc://0.0.0.0:1"], "--flight: grpc://0.0.0.0:1 is open to other hosts"),
         (["--flight", "grpc+tls://127.0.0.1:1"], "--flight-tls-certificate: grpc+tls needs"),
-        (["--flight-token-file", "/no"], "--flight: saw ''; legal are grpc://"),
+        (["--flight-token-file", "/no"], "--flight: expected grpc://HOST:PORT"),
         (["--flight", "grpc://[::1]:1", "--flight-token-file", "/no"], "--flight-token-file: /no"),
     ],
 )

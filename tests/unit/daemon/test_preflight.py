@@ -78,10 +78,10 @@ def test_endpoints_that_cannot_be_are_wrong_usage(
         (["--cfg", 'elea/audit/file:"/nonexistent/audit"'], "elea/audit/file: /nonexistent/audit"),
         (["--cfg", VOLUME], "storage_manager/volumes/rocks: no volume 'rocksdb' is installed"),
         (["--cfg", NO_VOLUME], "storages/a/volume: saw 'unheard'; the volumes"),
-        (["--cfg", STORAGE % '"fs",dir:"/srv"'], "a/volume/dir: saw '/srv'; a relative path"),
-        (["--cfg", STORAGE % '"sqlite",dir:"../x"'], "a/volume/dir: saw '../x'; a relative path"),
+        (["--cfg", STORAGE % '"fs",dir:"/srv"'], "a/volume/dir: expected a relative path"),
+        (["--cfg", STORAGE % '"sqlite",dir:"../x"'], "a/volume/dir: expected a relative path"),
         (["--cfg", STORAGE % '"memory",qota:1'], "storages/a/volume/qota: unknown key"),
-        (["--cfg", STORAGE % '"log",retain:0'], "storages/a/volume/retain: saw 0"),
+        (["--cfg", STORAGE % '"log",retain:0'], "storages/a/volume/retain: expected a number"),
         (["--cfg", 'plugins/storage_manager:{volumes:{fs:{rot:"x"}}}'], "volumes/fs/rot: unknown"),
         (
             ["--cfg", "scouting/multicast:{enabled:true,address:'10.0.0.1:7446'}"],

@@ -7,8 +7,8 @@ import pytest
 from elea.dds.port import Tier, TopicType
 from elea.dds.schema import Schema
 from elea.dds.sources import SourceInstances, identity_of
-from elea.predicate.layout import Structure, parse_layout
-from elea.predicate.layout_writer import write_cdr
+from elea.decode.layout import Structure, parse_layout
+from elea.decode.layout_writer import write_cdr
 
 line = pytest.mark.line
 FIRST, SECOND = b"1" * 16, b"2" * 16

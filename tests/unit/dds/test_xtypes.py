@@ -27,12 +27,12 @@ from elea.dds.xtypes import (
     TypeObject,
     TypeSet,
 )
+from elea.decode.layout import layout_text, parse_layout
+from elea.decode.layout_reader import read_cdr
+from elea.decode.layout_writer import write_cdr
+from elea.decode.values import Enumerator
 from elea.errors import EleaError, LimitError
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.evaluate import Enumerator
-from elea.predicate.layout import layout_text, parse_layout
-from elea.predicate.layout_reader import read_cdr
-from elea.predicate.layout_writer import write_cdr
 
 line = pytest.mark.line
 reading: Any = Reading

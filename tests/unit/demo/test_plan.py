@@ -9,16 +9,15 @@ import pyarrow as pa
 import pytest
 
 from elea import cbor, json5
+from elea.decode.columns.plan import Plan as DecodePlan
+from elea.decode.columns.plan import decode
+from elea.decode.columns.ros import ros_layout
+from elea.decode.columns.rules import Rule
+from elea.decode.layout import Structure
 from elea.demo import files, plan
-from elea.demo.payloads import to_cbor
 from elea.demo.plan import BATTERY, IMU, POSE, STREAMS, Due, Plan
 from elea.demo.tiny import FRAME_LEN
 from elea.errors import InvalidValueError
-from elea.predicate.layout import Structure
-from elea.spark.decode.plan import Plan as DecodePlan
-from elea.spark.decode.plan import decode
-from elea.spark.decode.ros import ros_layout
-from elea.spark.decode.rules import Rule
 
 NOW_NS = 1_700_000_000_123_456_789
 
@@ -129,15 +128,3 @@ def test_one_overheats() -> None:
 def test_plans_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidValueError, match="legal"):
         Plan(**wrong)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "value", [0, 23, 24, 255, 256, 65_535, 65_536, -1, -500, 1.5, True, "ä", [1, [2]], {"a": {}}]
-)
-def test_cbor_is_read_back(value: object) -> None:
-    def plain(item: object) -> object:
-        if isinstance(item, cbor.Map):
-            return {name: plain(one) for name, one in item.pairs}
-        return [plain(one) for one in item] if isinstance(item, list) else item
-
-    assert plain(cbor.loads(to_cbor(value))) == value  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ def test_nothing_is_checked_unless_it_is_enabled() -> None:
         ({"rules": [{**RULE, "key_exprs": ["a//b"]}]}, "key expression"),
         ({"rules": [{**RULE, "key_exprs": ["a/${name}"]}]}, "key expression"),
         ({"rules": [{k: v for k, v in RULE.items() if k != "key_exprs"}]}, "'r' names no key"),
-        ({"rules": [{**RULE, "messages": ["push"]}]}, "legal is one of"),
+        ({"rules": [{**RULE, "messages": ["push"]}]}, "expected one of"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], complaint: str) -> None:

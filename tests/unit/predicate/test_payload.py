@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from elea.decode.formats import value_of
+from elea.decode.layout import Layout, below
+from elea.decode.layout_reader import read_cdr, read_serialized
+from elea.decode.values import Kind
 from elea.encoding import Encoding
 from elea.errors import LimitError, PredicateError
 from elea.ext import z_serialize
 from elea.predicate import Enumerator, PayloadFields, parse, parse_layout
 from elea.predicate.check import Remark, check, kind
-from elea.predicate.layout import Layout, below
-from elea.predicate.layout_reader import read_cdr, read_serialized
-from elea.predicate.model import Field, Kind
-from elea.predicate.payload import decode
+from elea.predicate.model import Field
 
 
 def value(payload: bytes, encoding: str, *path: str | int, **more: object) -> object:
@@ -112,7 +113,7 @@ def test_hostile_payloads_are_undecodable(payload: bytes, encoding: str, reason:
 
 def test_cbor_names_that_are_numbers() -> None:
     payload = bytes.fromhex("a3 01 6161 6162 02 8103 04")
-    assert decode(payload, Encoding("application/cbor")) == {1: "a", "b": 2}
+    assert value_of(payload, Encoding("application/cbor")) == {1: "a", "b": 2}
     assert value(payload, "application/cbor", "value", 1) == "a"
 
 

@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given
 from tests.unit.ros.test_messages import messages
 
+from elea.decode.columns import lockstep
+from elea.decode.columns.base import Decoder
+from elea.decode.columns.ros import RosDecoder, ros_layout
+from elea.decode.columns.slices import LayoutDecoder
+from elea.decode.columns.types import sql_type
 from elea.ros.formats.attachment import Attachment
 from elea.ros.formats.library import Library, MessageType
 from elea.ros.formats.shipped import shipped
-from elea.spark.decode import Plan, Rule, decode, lockstep
-from elea.spark.decode.base import Decoder
-from elea.spark.decode.ros import RosDecoder, ros_layout
-from elea.spark.decode.slices import LayoutDecoder
-from elea.spark.decode.types import sql_type
+from elea.spark.decode import Plan, Rule, decode
 
 line = pytest.mark.line
 Value = Callable[[random.Random], dict[str, Any]]

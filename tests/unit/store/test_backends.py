@@ -262,10 +262,10 @@ def test_a_directory_outside_of_the_root_is_refused(kind: str, name: str, tmp_pa
     ("kind", "options", "complaint"),
     [
         ("memory", {"quotta": 1}, "nearest known one is storages/demo/volume/quota"),
-        ("memory", {"history": "some"}, "legal are latest, all"),
+        ("memory", {"history": "some"}, 'expected one of "latest", "all"'),
         ("fs", {"history": "all"}, "unknown key"),
         ("fs", {"quota": "much"}, "a number from 0"),
-        ("sqlite", {"dir": 7}, "a text is legal"),
+        ("sqlite", {"dir": 7}, "expected a text, got the number 7"),
     ],
 )
 def test_an_option_that_is_not_legal_is_refused(

@@ -189,8 +189,10 @@ def test_a_change_that_is_not_legal_changes_nothing(caplog: pytest.LogCaptureFix
         place = f"{root_of(daemon)}/{CONFIG}/storages"
         client.put(f"{place}/bad", '{key_expr: "a//b", volume: "memory"}')
         client.put(f"{place}/demo/replication", "{interval: 10}")
-        assert eventually(lambda: "replication: storages of several nodes" in caplog.text)
-        assert "storages/bad/key_expr: key expression 'a//b' is refused" in caplog.text
+        assert eventually(lambda: "demo/replication: expected nothing" in caplog.text)
+        assert (
+            "storages/bad/key_expr: expected a key expression, got the text 'a//b'" in caplog.text
+        )
         assert ask(client, "**") == {"demo/a": b"1"}
 
 
@@ -328,13 +330,16 @@ def test_a_volume_of_another_package_and_what_it_raises(
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"storages": []}, "storages: saw .*; an object is legal"),
+        ({"storages": []}, "storages: expected an object of storages by name, got a list"),
         ({"storagess": {}}, "nearest known one is plugins/storage_manager/storages"),
-        ({"storages": {"a": {}}}, "a/key_expr: saw None; a key expression is legal, and needed"),
+        ({"storages": {"a": {}}}, "a/key_expr: expected a key expression, got nothing"),
         ({"storages": {"a/b": {}}}, "a name is one chunk of a key"),
         ({"storages": {"@a": {}}}, "a name is one chunk of a key"),
-        ({"storages": {"a": {"key_expr": "x"}}}, "a/volume: saw None; the name of a volume"),
-        ({"volumes": {"v": {"backend": 3}}}, "v/backend: saw 3"),
+        ({"storages": {"a": {"key_expr": "x"}}}, "a/volume: expected the name of a volume"),
+        (
+            {"volumes": {"v": {"backend": 3}}},
+            "v/backend: expected the name of a volume",
+        ),
         *(
             ({"storages": {"a": {"key_expr": "x/y/**", "volume": "memory", **more}}}, complaint)
             for more, complaint in (
@@ -342,11 +347,12 @@ def test_a_volume_of_another_package_and_what_it_raises(
                 ({"keyexpr": "a"}, "nearest known one is .*/key_expr"),
                 ({"strip_prefix": "x/*"}, "a prefix has no wildcards"),
                 ({"strip_prefix": "x/y/z"}, "whole chunks that begin 'x/y/"),
-                ({"strip_prefix": "x/"}, "refused"),
-                ({"strip_prefix": 4}, "a key is legal"),
-                ({"complete": "yes"}, "true and false are legal"),
-                ({"garbage_collection": {"period": 0}}, "whole seconds are legal"),
-                ({"garbage_collection": {"period": True}}, "whole seconds are legal"),
+                ({"strip_prefix": "x/"}, "it ends with `/`"),
+                ({"strip_prefix": 4}, "expected a key, got the number 4"),
+                ({"complete": "yes"}, "expected one of .true., .false."),
+                ({"complete": 1}, "expected true or false"),
+                ({"garbage_collection": {"period": 0}}, "expected a whole number from 1"),
+                ({"garbage_collection": {"period": True}}, "expected a whole number from 1"),
                 ({"garbage_collection": {"life": 1}}, "nearest known one is"),
                 ({"replication": {}}, "not aligned by this version"),
             )

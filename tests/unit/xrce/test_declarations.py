@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
+from elea.decode.layout import Layout, parse_layout
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import Layout, parse_layout
 from elea.xrce.declaration_records import (
     BindingDecl,
     CommitDecl,

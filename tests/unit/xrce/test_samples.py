@@ -7,10 +7,10 @@ import itertools
 
 import pytest
 
+from elea.decode.layout import parse_layout
 from elea.encoding import Encoding
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import parse_layout
 from elea.timestamp import NTP64, Timestamp
 from elea.xrce.names import parse
 from elea.xrce.samples.durability import TOMBSTONE_NS, MemoryStore

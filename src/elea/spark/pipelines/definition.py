@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from elea.decode.columns.plan import Plan
 from elea.keyexpr.template import KeyFormat
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.plan import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,11 +22,11 @@ from uuid import UUID
 import pyarrow as pa
 
 from elea.atomic_file import replace_text
+from elea.decode.columns.drift import Drift, columns_count
+from elea.decode.columns.types import table_type
+from elea.decode.layout import parse_layout
 from elea.errors import EleaError
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import parse_layout
-from elea.spark.decode.drift import Drift, columns_count
-from elea.spark.decode.types import table_type
 from elea.spark.options import Source
 from elea.spark.pipelines.definition import BAD, Archive, Decoded, Pipeline
 from elea.spark.pipelines.handed import HandedFile

@@ -13,9 +13,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
+from elea.decode.columns.drift import Drift
 from elea.spark import archive_source, places
 from elea.spark.archive_source import taken
-from elea.spark.decode.drift import Drift
 from elea.spark.offsets import Offset
 from elea.spark.options import Stream
 from elea.spark.pipelines import travel

@@ -13,9 +13,9 @@ from typing import Final
 import pyarrow as pa
 
 from elea.cbor import dumps
+from elea.decode.plain import plain
 from elea.errors import EleaError
 from elea.keyexpr.template import KeyFormat
-from elea.predicate.plain import plain
 from elea.spark.options import Options
 from elea.spark.pipelines.definition import Pipeline, Publish
 

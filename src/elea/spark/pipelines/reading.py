@@ -11,14 +11,15 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from elea.config import yaml_text
+from elea.decode.columns.plan import ERROR, Plan
+from elea.decode.columns.ros import key_exprs_of
+from elea.decode.columns.rules import DDS, ROS
+from elea.decode.formats import DECODERS
+from elea.decode.layout import parse_layout
 from elea.errors import ConfigError, EleaError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.template import KeyFormat
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import parse_layout
-from elea.spark.decode.plan import ERROR, Plan
-from elea.spark.decode.ros import key_exprs_of
-from elea.spark.decode.rules import DDS, ROS
 from elea.spark.options import FLIGHT, ZENOH, Options
 from elea.spark.pipelines import graph
 from elea.spark.pipelines.definition import Archive, Decoded, Gold, Pipeline, Publish, Table, View
@@ -62,8 +63,8 @@ ROS2: Final = {
 }
 ARCHIVE: Final = {"archive": "key expressions, one or a list: samples of these keys, as they are"}
 DECODE: Final = {
-    "decode": "`json`, `cbor`, `text`, `serialized`, `cdr`, `protobuf`, `arrow`, `ros2`, `dds`, or"
-    " `auto`: columns in place of payloads",
+    "decode": ", ".join(f"`{name}`" for name in DECODERS)
+    + ", or `auto`: columns in place of payloads",
     "keyexpr": "of which keys; without it, those of `key`",
     "key": "a template: `fleet/{robot}/imu` makes a column `robot`",
     "schema": "what payloads hold: a layout, a mapping, or a file beside this one",

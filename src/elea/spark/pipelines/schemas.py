@@ -6,24 +6,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from elea.errors import ConfigError
-from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import PRIMITIVES
-from elea.predicate.model import name_text
-from elea.predicate.type_schemas import TypeSchemas
-from elea.ros.formats.keys import parse_key
-from elea.ros.formats.names import long_type
-from elea.spark.decode.dds import published_schemas, recorded_schemas, types_of_keys
-from elea.spark.decode.plan import Plan, auto_rules
-from elea.spark.decode.ros import (
+from elea.decode.columns.plan import Plan, auto_rules
+from elea.decode.columns.ros import (
     definitions_of,
     hash_keys,
     humble_hash,
     key_exprs_of_type,
     nodes_text,
 )
-from elea.spark.decode.rules import DECODERS, ROS, Rule
-from elea.spark.decode.schemas import AUTO, read_schemas, rules_of_schemas
+from elea.decode.columns.rules import ROS, Rule
+from elea.decode.columns.schemas import AUTO, read_schemas, rules_of_schemas
+from elea.decode.formats import DECODERS
+from elea.decode.layout import PRIMITIVES
+from elea.decode.paths import name_text
+from elea.decode.type_schemas import TypeSchemas
+from elea.errors import ConfigError
+from elea.limits import DEFAULT_LIMITS
+from elea.ros.formats.keys import parse_key
+from elea.ros.formats.names import long_type
+from elea.spark.type_sources import published_schemas, recorded_schemas, types_of_keys
 from elea.store.log.reader import LogReader
 
 LEGAL: Final = (

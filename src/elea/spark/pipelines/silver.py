@@ -10,12 +10,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.columns.drift import Drift
+from elea.decode.columns.plan import DEAD_COLUMNS, PAYLOAD, ROW, Plan, decode
+from elea.decode.columns.plan import Decoded as DecodedRows
+from elea.decode.layout import Structure
 from elea.errors import EleaError
 from elea.keyexpr.template import KeyFormat
-from elea.predicate.layout import Structure
-from elea.spark.decode.drift import Drift
-from elea.spark.decode.plan import DEAD_COLUMNS, PAYLOAD, ROW, Plan, decode
-from elea.spark.decode.plan import Decoded as DecodedRows
 from elea.spark.pipelines.definition import Decoded
 from elea.store.log.ranges import of_keys
 from elea.store.log.schema import RowKind

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from elea.spark.decode.types import quoted, sql_type
+from elea.decode.columns.types import quoted, sql_type
 from elea.spark.options import Options
 from elea.spark.pipelines import travel
 from elea.spark.pipelines.definition import Decoded, Publish

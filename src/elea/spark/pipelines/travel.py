@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from elea.spark.decode.plan import Plan
-from elea.spark.decode.rules import Rule
+from elea.decode.columns.plan import Plan
+from elea.decode.columns.rules import Rule
 from elea.spark.pipelines.definition import Archive, Decoded
 
 

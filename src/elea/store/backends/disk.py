@@ -49,8 +49,8 @@ class Place:
         name = storage.name if name is None else name
         parts = PurePath(name).parts
         if not parts or PurePath(name).is_absolute() or ".." in parts or "\0" in name:
-            legal = f"a relative path without '..' is legal; it is below {self.root}"
-            raise ConfigError(f"{path}/dir", f"saw {name!a}; {legal}")
+            legal = f"expected a relative path without '..', which is below {self.root}"
+            raise ConfigError(f"{path}/dir", f"{legal}, got {name!a}")
         return self.root.joinpath(*parts)
 
     def room(self, storage: StorageConfig) -> Room:

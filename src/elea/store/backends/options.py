@@ -1,16 +1,16 @@
-"""Options of the volumes: read strictly, with an error that says what is legal."""
+"""Options of the volumes, read as all of a configuration is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from elea.config.kinds import unknown_key
+from elea.config.kinds import Choice, Number, Text, refuse, unknown_key
 from elea.errors import ConfigError
 from elea.store.backend import Options
 
 
 def check_names(options: Options, known: Iterable[str], path: str) -> None:
-    """Refuse options that nobody reads.
+    """Refuse options that are not known.
 
     Raises:
         ConfigError: with the nearest option that is known.
@@ -26,9 +26,7 @@ def check_names(options: Options, known: Iterable[str], path: str) -> None:
 def text(options: Options, name: str, path: str) -> str | None:
     """An option that is a text."""
     value = options.get(name)
-    if value is not None and not isinstance(value, str):
-        raise ConfigError(f"{path}/{name}", f"saw {value!a}; a text is legal")
-    return value
+    return None if value is None else str(Text().read(value, f"{path}/{name}"))
 
 
 def number(options: Options, name: str, path: str, least: float, most: float) -> float | None:
@@ -36,15 +34,12 @@ def number(options: Options, name: str, path: str, least: float, most: float) ->
     value = options.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-        legal = f"a number from {least:g} to {most:g} is legal"
-        raise ConfigError(f"{path}/{name}", f"saw {value!a}; {legal}")
-    return value
+    kind = Number(f"a number from {least:g} to {most:g}")
+    kind.read(value, f"{path}/{name}")
+    assert isinstance(value, (int, float))
+    return value if least <= value <= most else refuse(f"{path}/{name}", kind.legal, value)
 
 
 def one_of(options: Options, name: str, path: str, legal: tuple[str, ...]) -> str:
     """An option that is one of some words; the first if it is not set."""
-    value = options.get(name, legal[0])
-    if not isinstance(value, str) or value not in legal:
-        raise ConfigError(f"{path}/{name}", f"saw {value!a}; legal are {', '.join(legal)}")
-    return value
+    return str(Choice(legal).read(options.get(name, legal[0]), f"{path}/{name}"))

@@ -23,6 +23,7 @@ from mcap.records import Attachment, Channel, Chunk, McapRecord, Message, Metada
 from mcap.stream_reader import StreamReader, breakup_chunk
 from mcap.writer import Writer
 
+from elea.decode.formats import FORMATS
 from elea.errors import ExchangeError
 from elea.store.exchange.jsonl_file import columns_of, parse_object, row_json, whole_row
 from elea.store.exchange.rows import (
@@ -44,18 +45,11 @@ _CHANNELS_COUNT_MAX: Final = 65_535  # ids have 16 bits
 _RECORD_LEN_MAX: Final = 1 << 30  # as much as a payload may have
 _TIME_NS_MAX: Final = NANOS_PER_SECOND << 32  # the end of timestamps, in 2106
 _MESSAGE_ENCODINGS: Final = {
-    "application/json": "json",
-    "text/json": "json",
-    "application/cbor": "cbor",
-    "application/cdr": "cdr",
-    "application/protobuf": "protobuf",
+    name: one.message_encoding for one in FORMATS if one.message_encoding for name in one.encodings
 }
 _ENCODINGS: Final = {
-    "json": "application/json",
-    "cbor": "application/cbor",
-    "cdr": "application/cdr",
-    "protobuf": "application/protobuf",
     "": "zenoh/bytes",
+    **{one.message_encoding: one.encodings[0] for one in FORMATS if one.message_encoding},
 }
 _IN_MESSAGE: Final = frozenset({"key", "kind", "payload", "encoding", "recv_ts"})
 _ILLEGAL: Final = re.compile(r"[*$?#]")

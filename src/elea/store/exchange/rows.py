@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.formats import is_text
 from elea.encoding import Encoding
 from elea.errors import EleaError, ExchangeError
 from elea.ids import ZenohId
@@ -27,18 +28,12 @@ Progress = Callable[[int], None]  # how many rows are done
 _SN_MAX: Final = 0xFFFF_FFFF
 _QOS_MAX: Final = 0x3F
 _TIME_US_MAX: Final = (1_000_000 << 32) - 1  # 1970 to 2106, as timestamps
-_TEXT_NAMES: Final = frozenset(
-    {
-        *("application/json", "application/yaml", "application/xml", "application/sql"),
-        *("application/openmetrics-text", "application/jwt", "zenoh/string", "zenoh/bytes"),
-    }
-)
 
 
 def text_of(octets: bytes, encoding: str) -> str | None:
     """A payload as text, if its encoding says that it is some or says nothing, and it is."""
     name = encoding.partition(";")[0]
-    if not (name.startswith("text/") or name in _TEXT_NAMES or name.endswith(("+json", "+xml"))):
+    if not is_text(name) and name != "zenoh/bytes":
         return None
     try:
         text = octets.decode()

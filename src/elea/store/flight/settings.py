@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from elea.config.kinds import Value, unknown_key
+from elea.config.kinds import Text, Value
+from elea.config.section import FilePath, Key, Made, Section
 from elea.config_file import read_token
 from elea.errors import ConfigError, InvalidValueError
 from elea.secret import Secret
@@ -18,25 +19,43 @@ from elea.store.log.location import TOKEN_ENV, Location
 
 PATH: Final = "plugins/recorder/flight"
 
-# Name, what is legal, what it means. `docs/reference/config.md` shows them.
-KEYS: Final = (
+_LEGAL: Final = "grpc://HOST:PORT or grpc+tls://HOST:PORT"
+
+
+def _bound(text: str) -> Location:
+    """Where to listen; a name is not asked where it leads."""
+    found = Location.parse(text)
+    host = "127.0.0.1" if found.host == "localhost" else found.host
+    try:
+        return found._replace(host=str(ipaddress.ip_address(host)))
+    except ValueError:
+        reason = "HOST has to be the address of an interface, such as 127.0.0.1"
+        raise InvalidValueError("location", reason) from None
+
+
+SECTION: Final = Section(
     (
-        "location",
-        "`grpc://IP:PORT`, `grpc+tls://IP:PORT`",
-        "where logs can be read over Arrow Flight; other hosts need TLS and a token; needed",
-    ),
-    ("tls_certificate", "a path", "PEM of the certificate, for `grpc+tls`"),
-    ("tls_private_key", "a path", "PEM of its key, for `grpc+tls`"),
-    (
-        "token_file",
-        "a path",
-        f"holds the token that readers have to show; else the variable `{TOKEN_ENV}`",
-    ),
-    (
-        "advertise",
-        "`grpc://HOST:PORT`, `grpc+tls://HOST:PORT`",
-        "what readers are told in place of `location`, such as the name in the certificate",
-    ),
+        Key(
+            "location",
+            Made(Text(_LEGAL), _bound),
+            "where logs can be read over Arrow Flight; other hosts need TLS and a token; needed",
+            legal="`grpc://IP:PORT`, `grpc+tls://IP:PORT`",
+            needed=True,
+        ),
+        Key("tls_certificate", FilePath(), "PEM of the certificate, for `grpc+tls`"),
+        Key("tls_private_key", FilePath(), "PEM of its key, for `grpc+tls`"),
+        Key(
+            "token_file",
+            FilePath(),
+            f"holds the token that readers have to show; else the variable `{TOKEN_ENV}`",
+        ),
+        Key(
+            "advertise",
+            Made(Text(_LEGAL), Location.parse),
+            "what readers are told in place of `location`, such as the name in the certificate",
+            legal="`grpc://HOST:PORT`, `grpc+tls://HOST:PORT`",
+        ),
+    )
 )
 
 
@@ -70,18 +89,9 @@ class FlightSettings:
         Raises:
             ConfigError: a key is unknown, a value is not legal, or everybody could read.
         """
-        names = [name for name, _, _ in KEYS]
-        for name in section:
-            if name not in names:
-                raise unknown_key(f"{PATH}/{name}", [f"{PATH}/{one}" for one in names])
-        texts = {name: _text(section, name) for name in names}
-        made = cls(
-            location=_bound(texts["location"]),
-            token=read_token(texts["token_file"], TOKEN_ENV, f"{PATH}/token_file"),
-            tls_certificate=texts["tls_certificate"],
-            tls_private_key=texts["tls_private_key"],
-            advertise=None if texts["advertise"] is None else _location("advertise", texts),
-        )
+        found = SECTION.read(section, PATH)
+        token = read_token(found.pop("token_file", None), TOKEN_ENV, f"{PATH}/token_file")
+        made = cls(token=token, **found)
         made._check()
         return made
 
@@ -91,7 +101,7 @@ class FlightSettings:
             reason = "grpc+tls needs tls_certificate and tls_private_key"
             raise ConfigError(f"{PATH}/tls_certificate", reason)
         if not self.location.is_encrypted and files != (None, None):
-            reason = f"saw {self.location}; with a certificate, grpc+tls://HOST:PORT is legal"
+            reason = f"expected grpc+tls://HOST:PORT with a certificate, got {self.location}"
             raise ConfigError(f"{PATH}/location", reason)
         if not self.is_loopback and not (self.location.is_encrypted and self.token):
             lacks = "is not encrypted" if not self.location.is_encrypted else "asks for no token"
@@ -101,30 +111,3 @@ class FlightSettings:
                 " grpc+tls with tls_certificate, tls_private_key and a token (token_file, or the"
                 f" variable {TOKEN_ENV})",
             )
-
-
-def _location(name: str, texts: Mapping[str, str | None]) -> Location:
-    try:
-        return Location.parse(texts[name] or "")
-    except InvalidValueError as error:
-        raise ConfigError(f"{PATH}/{name}", error.reason) from error
-
-
-def _bound(text: str | None) -> Location:
-    """Where to listen; a name is not asked where it leads."""
-    found = _location("location", {"location": text})
-    host = "127.0.0.1" if found.host == "localhost" else found.host
-    try:
-        return found._replace(host=str(ipaddress.ip_address(host)))
-    except ValueError:
-        reason = f"saw {text!a}; legal is the address of an interface, such as 127.0.0.1"
-        raise ConfigError(f"{PATH}/location", reason) from None
-
-
-def _text(section: Mapping[str, Value], name: str) -> str | None:
-    value = section.get(name)
-    if isinstance(value, Secret):  # names that sound secret are kept so; a path is none
-        value = value.reveal()
-    if value is not None and (not isinstance(value, str) or not value):
-        raise ConfigError(f"{PATH}/{name}", f"saw {value!a}; legal is a text")
-    return value

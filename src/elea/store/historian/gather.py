@@ -15,11 +15,11 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.decode.layout import Layout
 from elea.encoding import Encoding
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.arrow import split, to_arrow
 from elea.predicate.evaluate import Test, compile_predicate
-from elea.predicate.layout import Layout
 from elea.predicate.model import ALWAYS, And, Field, Predicate, all_of, walk
 from elea.predicate.payload import KEY_ROOT, PayloadFields
 from elea.store.historian.selection import Order, Selection

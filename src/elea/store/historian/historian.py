@@ -19,14 +19,14 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea.decode.layout import Layout
+from elea.decode.plain import plain
 from elea.encoding import Encoding
 from elea.errors import ClosedError, EleaError
 from elea.json5 import Json
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match import includes
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.predicate.layout import Layout
-from elea.predicate.plain import plain
 from elea.predicate.projection import Projection
 from elea.session.handlers import Callback
 from elea.session.query import Query

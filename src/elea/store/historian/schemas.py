@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from elea.decode.layout import Layout
+from elea.decode.type_schemas import KEY_EXPR, TypeSchemas, type_of_encoding
 from elea.encoding import Encoding
-from elea.predicate.layout import Layout
-from elea.predicate.type_schemas import KEY_EXPR, TypeSchemas, type_of_encoding
 from elea.store.historian.source import Source
 from elea.store.log.schema import RowKind
 
@@ -22,20 +22,13 @@ class RecordedSchemas:
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources
         self._schemas = TypeSchemas()
-        self._layouts: dict[str, Layout | None] = {}
         self._looked_ns: int | None = None
 
     def layout_of(self, encoding: Encoding) -> Layout | None:
         """Return the type of payloads of an encoding; None: no schema names it."""
-        if encoding.id != Encoding.APPLICATION_CDR.id:
-            return None
-        name = type_of_encoding(str(encoding))
-        if name is None:
-            return None
-        found = self._layouts.get(name)
-        if found is None and self._look():
-            schema = self._schemas.get(name)
-            found = self._layouts[name] = None if schema is None else schema.parsed()
+        found = self._schemas.layout_of(encoding)
+        if found is None and type_of_encoding(str(encoding)) is not None and self._look():
+            found = self._schemas.layout_of(encoding)
         return found
 
     def _look(self) -> bool:
@@ -52,5 +45,4 @@ class RecordedSchemas:
         for row in rows:
             if row["kind"] == RowKind.PUT:
                 self._schemas.add(row["payload"])
-        self._layouts.clear()
         return True

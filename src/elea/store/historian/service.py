@@ -7,17 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from elea.config.kinds import Value, unknown_key
-from elea.errors import (
-    ConfigError,
-    KeyExprError,
-    LimitError,
-    MissingDependencyError,
-    PredicateError,
-)
+from elea.config.kinds import Bool, Text, Value
+from elea.config.section import FOREIGN, ByName, FilePath, Key, Made, Section, Several
+from elea.config.shapes import KEY_EXPR, key_expr
+from elea.decode.layout import Layout, parse_layout
+from elea.errors import MissingDependencyError
 from elea.json5 import Json
-from elea.keyexpr.keyexpr import KeyExpr
-from elea.predicate.layout import Layout, parse_layout
 from elea.session.session import Session
 from elea.version import VERSION
 
@@ -26,19 +21,30 @@ if TYPE_CHECKING:
 
 NAME: Final = "historian"
 _PATH: Final = f"plugins/{NAME}"
-_FOREIGN: Final = ("__config__", "__path__", "__required__")
+_FOLDERS: Final = Made(FilePath("a directory"), Path)
 
-# Name, what is legal, what it means. `docs/reference/config.md` shows them.
-KEYS: Final = (
-    ("logs", "a directory, or several", "the logs that are answered from; needed"),
-    ("tables", "a directory, or several", "and the tables that logs were archived to; none"),
-    ("key_exprs", "a key expression, or several", "the keys that are answered for; `**`"),
-    ("complete", "true or false", "whether the logs have all there is of these keys; false"),
+SECTION: Final = Section(
     (
-        "layouts",
-        "layouts by key expression",
-        "the [types](predicates.md#layouts) of CDR and serialized payloads, for `_filter`; none",
+        Key("logs", Several(_FOLDERS), "the logs that are answered from; needed", needed=True),
+        Key(
+            "tables",
+            Several(_FOLDERS, may_be_empty=True),
+            "and the tables that logs were archived to; none",
+        ),
+        Key("key_exprs", Several(KEY_EXPR), "the keys that are answered for; `**`", ("**",)),
+        Key("complete", Bool(), "whether the logs have all there is of these keys; false", False),
+        Key(
+            "layouts",
+            ByName(
+                Made(Text("the text of a layout"), parse_layout),
+                "layouts by key expression",
+                key_expr,
+            ),
+            "the [types](predicates.md#layouts) of CDR and serialized payloads, for `_filter`;"
+            " none",
+        ),
     ),
+    FOREIGN,
 )
 
 
@@ -59,29 +65,9 @@ class HistorianSettings:
         Raises:
             ConfigError: naming the key that is not legal.
         """
-        names = [name for name, _, _ in KEYS]
-        for name in settings:
-            if name not in (*names, *_FOREIGN):
-                raise unknown_key(f"{_PATH}/{name}", [f"{_PATH}/{one}" for one in names])
-        logs = _texts(settings.get("logs"), f"{_PATH}/logs", "a directory or several, and needed")
-        given = settings.get("tables", [])
-        tables = [] if given == [] else _texts(given, f"{_PATH}/tables", "a directory or several")
-        keys = _texts(settings.get("key_exprs", "**"), f"{_PATH}/key_exprs", "key expressions")
-        complete = settings.get("complete", False)
-        if not isinstance(complete, bool):
-            raise ConfigError(f"{_PATH}/complete", f"saw {complete!a}; true and false are legal")
-        try:
-            key_exprs = tuple(str(KeyExpr(key)) for key in keys)
-        except KeyExprError as error:
-            raise ConfigError(f"{_PATH}/key_exprs", str(error)) from None
-        layouts = _layouts(settings.get("layouts", {}), f"{_PATH}/layouts")
-        return cls(
-            tuple(Path(one) for one in logs),
-            key_exprs,
-            complete,
-            layouts,
-            tuple(Path(one) for one in tables),
-        )
+        found = SECTION.read(settings, _PATH)
+        layouts = tuple(found.pop("layouts", {}).items())
+        return cls(**found, layouts=layouts)
 
 
 class HistorianService:
@@ -130,25 +116,3 @@ def open_historian(session: Session, settings: HistorianSettings) -> Historian:
         complete=settings.complete,
         layouts=dict(settings.layouts),
     )
-
-
-def _layouts(value: Value, path: str) -> tuple[tuple[str, Layout], ...]:
-    if not isinstance(value, dict):
-        raise ConfigError(path, f"saw {value!a}; an object of layouts by key expression is legal")
-    found = []
-    for key, text in value.items():
-        try:
-            if not isinstance(text, str):
-                raise ConfigError(f"{path}/{key}", f"saw {text!a}; the text of a layout is legal")
-            found.append((str(KeyExpr(key)), parse_layout(text)))
-        except (KeyExprError, PredicateError, LimitError) as error:
-            raise ConfigError(f"{path}/{key}", str(error)) from None
-    return tuple(found)
-
-
-def _texts(value: Value, path: str, legal: str) -> list[str]:
-    found = [value] if isinstance(value, str) else value
-    texts = [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
-    if not isinstance(found, list) or not texts or len(texts) < len(found):
-        raise ConfigError(path, f"saw {value!a}; {legal} are legal")
-    return texts

@@ -8,26 +8,62 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from elea.config.kinds import Value, unknown_key
-from elea.errors import ConfigError
+from elea.config.kinds import Either, Integer, Text, Value
+from elea.config.section import FOREIGN, ByName, FilePath, Key, Made, Section
+from elea.errors import ConfigError, InvalidValueError
 from elea.limits import DEFAULT_LIMITS
 
 PATH: Final = "plugins/sql"
-_FOREIGN: Final = ("__config__", "__path__", "__required__")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _MIB: Final = 2**20
 
-# Name, what is legal, what it means. `docs/reference/config.md` shows them.
-KEYS: Final = (
-    ("name", "letters, digits, `_`", "questions are put to `@sql/<name>`; `lake`"),
+
+def _name(text: str) -> str:
+    if not _NAME.match(text):
+        raise InvalidValueError("name", "letters, digits and _ make names; the first is no digit")
+    return text
+
+
+_FOLDER: Final = Made(FilePath("a directory"), Path)
+_LIMITS: Final = DEFAULT_LIMITS
+SECTION: Final = Section(
     (
-        "tables",
-        "directories by name, or one directory of tables",
-        "what may be asked about; of one directory, every table right below it; needed",
+        Key(
+            "name",
+            Text("letters, digits and `_`", _name),
+            "questions are put to `@sql/<name>`; `lake`",
+            default="lake",
+        ),
+        Key(
+            "tables",
+            Either((_FOLDER, ByName(_FOLDER, "directories of tables by name", _name))),
+            "what may be asked about; of one directory, every table right below it; needed",
+            legal="directories by name, or one directory of tables",
+            needed=True,
+        ),
+        Key(
+            "rows",
+            Integer(1),
+            f"of one answer; {_LIMITS.sql_rows_count}",
+            default=_LIMITS.sql_rows_count,
+            field="rows_count",
+        ),
+        Key(
+            "seconds",
+            Integer(1),
+            f"for one answer; {_LIMITS.sql_time_ns // 10**9}",
+            default=_LIMITS.sql_time_ns // 10**9,
+            field="time_s",
+        ),
+        Key(
+            "memory_mb",
+            Made(Integer(16), _MIB.__mul__),
+            f"for one answer; {_LIMITS.sql_memory_len // _MIB}",
+            default=_LIMITS.sql_memory_len,
+            field="memory_len",
+        ),
     ),
-    ("rows", "1 and more", f"of one answer; {DEFAULT_LIMITS.sql_rows_count}"),
-    ("seconds", "1 and more", f"for one answer; {DEFAULT_LIMITS.sql_time_ns // 10**9}"),
-    ("memory_mb", "16 and more", f"for one answer; {DEFAULT_LIMITS.sql_memory_len // _MIB}"),
+    FOREIGN,
 )
 
 
@@ -48,21 +84,7 @@ class SqlSettings:
         Raises:
             ConfigError: naming the key that is not legal.
         """
-        names = [name for name, _, _ in KEYS]
-        for key in settings:
-            if key not in (*names, *_FOREIGN):
-                raise unknown_key(f"{PATH}/{key}", [f"{PATH}/{one}" for one in names])
-        name = settings.get("name", "lake")
-        if not isinstance(name, str) or not _NAME.match(name):
-            raise ConfigError(f"{PATH}/name", f"saw {name!a}; letters, digits and _ are legal")
-        limits = DEFAULT_LIMITS
-        return cls(
-            name,
-            _tables(settings.get("tables")),
-            _number(settings, "rows", limits.sql_rows_count, 1),
-            _number(settings, "seconds", limits.sql_time_ns // 10**9, 1),
-            _number(settings, "memory_mb", limits.sql_memory_len // _MIB, 16) * _MIB,
-        )
+        return cls(**SECTION.read(settings, PATH))
 
     def check_there(self) -> None:
         """Check that the directories exist; without them the door opens, and has no table.
@@ -78,28 +100,3 @@ class SqlSettings:
                     f"there is no directory {str(path)!a}; make it (a pipeline does), or name one"
                 )
                 raise ConfigError(f"{PATH}/tables{name}", reason)
-
-
-def _tables(value: Value) -> Mapping[str, Path] | Path:
-    if isinstance(value, str) and value:
-        return Path(value)
-    if not isinstance(value, dict) or not value:
-        legal = "a directory of tables, or directories by name, are legal, and needed"
-        raise ConfigError(f"{PATH}/tables", f"saw {value!a}; {legal}")
-    found = {}
-    for name, path in value.items():
-        if not _NAME.match(name):
-            reason = f"saw {name!a}; names of letters, digits and _ are legal"
-            raise ConfigError(f"{PATH}/tables", reason)
-        if not isinstance(path, str) or not path:
-            raise ConfigError(f"{PATH}/tables/{name}", f"saw {path!a}; a directory is legal")
-        found[name] = Path(path)
-    return found
-
-
-def _number(settings: Mapping[str, Value], name: str, default: int, least: int) -> int:
-    value = settings.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        reason = f"saw {value!a}; whole numbers from {least} on are legal"
-        raise ConfigError(f"{PATH}/{name}", reason)
-    return value

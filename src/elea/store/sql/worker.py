@@ -20,9 +20,9 @@ from typing import Any, BinaryIO, Final
 import duckdb
 import pyarrow as pa
 
+from elea.decode.plain import plain
 from elea.errors import EleaError, InvalidValueError, LimitError
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.plain import plain
 from elea.store.sql import frames
 from elea.store.sql.engine import Answer, Bounds, Engine
 

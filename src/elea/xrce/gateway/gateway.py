@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
+from elea.decode.layout import Layout
 from elea.encoding import Encoding
 from elea.errors import ClosedError, RemoteProtocolError
-from elea.predicate.layout import Layout
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.declaration_records import (

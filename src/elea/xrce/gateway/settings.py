@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from elea.decode.layout import Layout
 from elea.encoding import Encoding
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.predicate.layout import Layout
 from elea.timestamp import Timestamp
 from elea.xrce.declarations import NO_PRESETS, Action, Named
 from elea.xrce.samples.durability import DurableStore

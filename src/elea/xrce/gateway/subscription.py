@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from elea.decode.layout import Layout
 from elea.encoding import Encoding
 from elea.limits import Limits
-from elea.predicate.layout import Layout
 from elea.xrce.declaration_records import (
     PERIODIC_PULL_MODE_ID,
     PERIODIC_PUSH_MODE_ID,

@@ -10,7 +10,7 @@ import pytest
 from elea.config.kinds import Value
 from elea.errors import ConfigError
 from elea.secret import Secret
-from elea.store.flight.settings import KEYS, FlightSettings
+from elea.store.flight.settings import SECTION, FlightSettings
 from elea.store.log.location import TOKEN_ENV
 from elea.store.recorder.section import read_flight
 
@@ -63,12 +63,20 @@ def test_other_hosts_need_both(
 @pytest.mark.parametrize(
     ("section", "key", "complaint"),
     [
-        ({}, "location", "legal are grpc://HOST:PORT"),
-        ({"location": 8815}, "location", "saw 8815; legal is a text"),
+        ({}, "location", "expected grpc://HOST:PORT or .*, got nothing"),
+        ({"location": 8815}, "location", "got the number 8815"),
         ({"location": "grpc://recorder.local:1"}, "location", "the address of an interface"),
         ({"location": "grpc+tls://127.0.0.1:1"}, "tls_certificate", "needs tls_certificate and"),
-        ({"location": "grpc://127.0.0.1:1", **TLS}, "location", "grpc.tls://HOST:PORT is legal"),
-        ({"location": "grpc://127.0.0.1:1", "advertise": "x"}, "advertise", "legal are grpc://"),
+        (
+            {"location": "grpc://127.0.0.1:1", **TLS},
+            "location",
+            "expected grpc.tls://HOST:PORT",
+        ),
+        (
+            {"location": "grpc://127.0.0.1:1", "advertise": "x"},
+            "advertise",
+            "got the text 'x'",
+        ),
         ({"location": "grpc://127.0.0.1:1", "token_file": "/no"}, "token_file", "No such file"),
         ({"location": "grpc://127.0.0.1:1", "locaton": "x"}, "locaton", "location"),
     ],
@@ -101,7 +109,7 @@ def test_what_readers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_section_is_an_object_or_not_there() -> None:
     assert read_flight({}) is None
-    with pytest.raises(ConfigError, match="an object is legal"):
+    with pytest.raises(ConfigError, match="expected an object, got"):
         read_flight({"flight": "grpc://127.0.0.1:0"})
     assert read_flight({"flight": {"location": "grpc://127.0.0.1:0"}}) is not None
-    assert all(legal and meaning for _, legal, meaning in KEYS)
+    assert all(key.kind.legal and key.meaning for key in SECTION.keys)

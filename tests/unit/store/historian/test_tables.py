@@ -52,5 +52,5 @@ def test_a_table_has_what_the_log_has_no_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tables", [3, [4], {}])
 def test_what_is_no_table_is_refused(tmp_path: Path, tables: object) -> None:
     section = {"logs": str(tmp_path), "tables": tables}
-    with pytest.raises(ConfigError, match="plugins/historian/tables: saw"):
+    with pytest.raises(ConfigError, match="plugins/historian/tables: expected a directory"):
         HistorianService.check(section)  # type: ignore[arg-type]

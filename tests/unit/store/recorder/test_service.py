@@ -173,17 +173,25 @@ def test_every_key_has_its_effect(tmp_path: Path) -> None:
     ("settings", "path", "complaint"),
     [
         ({"recording": {}}, "recording", "recordings"),
-        ({"recordings": []}, "recordings", "an object is legal"),
-        ({"recordings": {"a": {"key_exprs": "k"}}}, "directory", "needed"),
-        ({"directory": "d", "recordings": {"a": 1}}, "recordings/a", "an object is legal"),
-        ({"directory": "d", "recordings": {"a": {}}}, "a/key_exprs", "missing"),
+        ({"recordings": []}, "recordings", "expected an object of recordings by name"),
+        (
+            {"recordings": {"a": {"key_exprs": "k"}}},
+            "directory",
+            "expected the path",
+        ),
+        (
+            {"directory": "d", "recordings": {"a": 1}},
+            "recordings/a",
+            "expected an object",
+        ),
+        ({"directory": "d", "recordings": {"a": {}}}, "a/key_exprs", "got nothing"),
         (
             {"directory": "d", "recordings": {"a": {"key_exprs": "k", "shard": 1}}},
             *("a/shard", "shards"),
         ),
         (
             {"directory": "d", "recordings": {"a": {"key_exprs": "k", "shards": 0}}},
-            *("a/shards", "from 1"),
+            *("a/shards", "1 or more"),
         ),
         (
             {"directory": "d", "recordings": {"a": {"key_exprs": "k", "segment_age": True}}},
@@ -199,14 +207,14 @@ def test_every_key_has_its_effect(tmp_path: Path) -> None:
         ),
         (
             {"directory": "d", "recordings": {"a": {"key_exprs": "k", "compression": "gz"}}},
-            *("recordings/a", "zstd"),
+            *("a/compression", "zstd"),
         ),
         (
             {
                 "directory": "d",
                 "recordings": {"a": {"key_exprs": "k"}, "b": {"key_exprs": "l", "name": "a"}},
             },
-            *("b/name", "one recording to a log"),
+            *("b/name", "one recording for a log"),
         ),
     ],
 )

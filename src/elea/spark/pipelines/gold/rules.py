@@ -24,10 +24,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from elea.decode.paths import path_text
 from elea.errors import KeyExprError
 from elea.keyexpr.template import KeyFormat
 from elea.predicate import Fields, Layout, PayloadFields, Predicate, compile_predicate, parse
-from elea.predicate.model import Field, path_text, walk
+from elea.predicate.model import Field, walk
 from elea.provenance import SampleKind
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from elea.decode.plain import plain
 from elea.errors import ConfigError, EleaError, StoreError
 from elea.keyexpr.template import KeyFormat
 from elea.predicate import MappingFields, compile_predicate, filter_of
-from elea.predicate.plain import plain
 from elea.store.tables.results import is_results, open_results
 
 if TYPE_CHECKING:

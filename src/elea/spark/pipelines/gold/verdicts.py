@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from elea.decode.paths import Path
+from elea.decode.values import Kind
 from elea.errors import ConfigError
 from elea.predicate import MappingFields, Predicate, compile_predicate
 from elea.predicate.like import canonical_pattern
@@ -19,12 +21,10 @@ from elea.predicate.model import (
     Call,
     Comparison,
     Field,
-    Kind,
     Literal,
     Not,
     Operand,
     Or,
-    Path,
     Relation,
     walk,
 )

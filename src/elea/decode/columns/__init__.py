@@ -1,0 +1,1 @@
+"""Columns from payloads, on Arrow batches and without Spark."""
