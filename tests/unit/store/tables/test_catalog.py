@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 
 from elea import atomic_file
 from elea.errors import StoreError
-from elea.store.tables import delta, iceberg_catalog, parquet
+from elea.store.tables import delta, iceberg, parquet
 from elea.store.tables.catalog import (
     ABSENT,
     CHANGES,
@@ -208,7 +208,7 @@ class Faults:
                 (delta, "sync"),
             ],
             "iceberg": [
-                (iceberg_catalog, "sync"),
+                (iceberg, "sync"),
                 (Session, "commit"),
                 (SqlCatalog, "commit_table"),
             ],
