@@ -37,7 +37,7 @@ from elea.store.tables.catalog import offsets_mark
 from elea.store.tables.compaction import tidy
 from elea.store.tables.files import Part, parts_of
 from elea.store.tables.layout import COLUMNS, Layout, PartWriter
-from elea.store.tables.table import Table, open_table
+from elea.store.tables.table import Table, layout_of, open_table
 
 _LOG: Final = logging.getLogger("elea.spark")
 _GATHER_ROWS: Final = 8_192  # small batches are joined before they are decoded
@@ -70,11 +70,7 @@ class Place:
 
     def layout(self, name: str) -> Layout:
         """That of a table, without looking at it: each task would, for each table."""
-        return Layout(
-            str(self.path(name).absolute()),
-            staged=self.format == "parquet",
-            partitions_inside=self.format == "iceberg",
-        )
+        return layout_of(self.path(name).absolute(), self.format, {})
 
 
 def prepare(place: Place, tables: Sequence[Archive | Decoded]) -> None:
@@ -255,11 +251,11 @@ def commit(
     """Take what the tasks of a batch made into the tables.
 
     Args:
-        tables: All that land together. The first of them has every batch without a gap.
+        tables: All that land together. The first of them notes every batch itself.
         number: Of the batch.
 
     Raises:
-        ConflictError: somebody else brought some of these rows, or rows in between are missing.
+        ConflictError: another writer brought some of these rows, or rows in between are missing.
     """
     by_table: dict[str, list[Landed]] = {}
     for one in landed:

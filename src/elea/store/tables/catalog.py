@@ -232,8 +232,10 @@ def missing_columns(have: pa.Schema | None, wanted: pa.Schema | None) -> list[pa
     """Return the columns that a table does not have yet; null in its rows.
 
     Raises:
-        StoreError: it has one of that name and another type.
+        StoreError: it has one of that name and another type; or there is no table, and no columns.
     """
+    if have is None and wanted is None:
+        raise StoreError("expected columns for a table that is to be made, got none")
     missing = []
     have = pa.schema([]) if have is None else have
     for column in () if wanted is None else wanted:

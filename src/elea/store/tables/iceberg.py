@@ -3,6 +3,11 @@
 Marks are properties of the table, which change in the same step as its files. The pointer to the
 metadata is compared and set by SQLite; PyIceberg would put a commit that lost against another one
 on top of that, and is told not to.
+
+PyIceberg writes manifests and metadata, and leaves their way to the disk to the system; then SQLite
+commits the pointer, durably. A loss of power between the two would leave a pointer to a torn file,
+so what the pointer will name is synced first. And where a commit reports a failure, PyIceberg takes
+away its manifests: the pointer is looked at before that.
 """
 
 from __future__ import annotations
@@ -16,12 +21,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import parquet_file_to_data_file, schema_to_pyarrow
 from pyiceberg.manifest import DataFile as IcebergFile
+from pyiceberg.table import CommitTableResponse, StagedTable, TableProperties
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.table import TableProperties
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import PrimitiveType
 
@@ -40,9 +48,12 @@ from elea.store.tables.catalog import (
     refuse_smaller,
 )
 from elea.store.tables.files import DataFile, Stats
-from elea.store.tables.iceberg_catalog import CATALOG, DurableCatalog
 from elea.store.tables.layout import BUCKET, DATE, WITH_STATS
 
+_CATALOG: Final = "catalog.sqlite"
+# Readers open `SqlCatalog("elea", uri="sqlite:///TABLE/catalog.sqlite")`.
+_CATALOG_NAME: Final = "elea"
+_FILE: Final = "file://"
 _NUMBER: Final = "elea.number"
 _MAPPING: Final = TableProperties.DEFAULT_NAME_MAPPING  # files have no field ids: names tell
 _PROPERTIES: Final = {
@@ -57,6 +68,62 @@ _STATS: Final = {
 }
 _PLACES: Final = ("data", "rows")  # of files
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
+
+
+class DurableCatalog(SqlCatalog):
+    """The catalog of the table in a directory.
+
+    A commit is one on the table that it was made for: PyIceberg loads it anew, and checks less.
+    """
+
+    def __init__(self, root: Path) -> None:
+        uri = f"sqlite:///{root / _CATALOG}"
+        super().__init__(_CATALOG_NAME, uri=uri, warehouse=root.as_uri())
+        self._metadata_path = ""  # what was written last
+        self._base: str | None = None  # the metadata that a commit is made for
+
+    def _update_and_stage_table(
+        self, current_table: IcebergTable | None, *args: Any, **options: Any
+    ) -> StagedTable:
+        if current_table is not None and current_table.metadata_location != self._base:
+            raise CommitFailedException(f"{self._base} is not current any more")
+        return super()._update_and_stage_table(current_table, *args, **options)
+
+    def _write_metadata(  # type: ignore[override]  # PyIceberg calls it by `self`
+        self, metadata: TableMetadata, io: FileIO, metadata_path: str
+    ) -> None:
+        self._metadata_path = ""
+        super()._write_metadata(metadata, io, metadata_path)
+        paths = [metadata_path]
+        snapshot = metadata.current_snapshot()
+        if snapshot is not None:
+            paths.append(snapshot.manifest_list)
+            paths += [
+                manifest.manifest_path
+                for manifest in snapshot.manifests(io)
+                if manifest.added_snapshot_id == snapshot.snapshot_id
+            ]
+        files = [Path(path.removeprefix(_FILE)) for path in paths]
+        for path in (*files, *{file.parent for file in files}):
+            sync(path)
+        self._metadata_path = metadata_path
+
+    def commit_table(self, table: IcebergTable, *args: Any, **options: Any) -> CommitTableResponse:
+        """As `SqlCatalog`; a commit that reported a failure and is there all the same is one.
+
+        Others may have committed since: what is current then is made of it.
+        """
+        self._metadata_path, self._base = "", table.metadata_location
+        try:
+            return super().commit_table(table, *args, **options)
+        except CommitFailedException:
+            current = self.load_table(table.name())
+            before = (one.metadata_file for one in current.metadata.metadata_log)
+            if self._metadata_path not in (current.metadata_location, *before):
+                raise
+            return CommitTableResponse(
+                metadata=current.metadata, **{"metadata-location": current.metadata_location}
+            )
 
 
 class IcebergCatalog:
@@ -138,7 +205,7 @@ class IcebergCatalog:
             raise outdated(self.root, base) from error
 
     def _table(self) -> IcebergTable | None:
-        if not (self.root / CATALOG).is_file():
+        if not (self.root / _CATALOG).is_file():
             return None
         catalog = DurableCatalog(self.root)
         for name in dict.fromkeys((self._design.name, ROWS.name, RESULTS.name)):

@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 
 from elea import atomic_file
 from elea.errors import StoreError
-from elea.store.tables import delta, iceberg_catalog, parquet
+from elea.store.tables import delta, iceberg, parquet
 from elea.store.tables.catalog import (
     ABSENT,
     CHANGES,
@@ -88,6 +88,9 @@ def test_to_look_at_a_table_that_is_not_there_makes_nothing(tmp_path: Path, form
     assert (found.version, found.schema, found.files()) == (ABSENT, None, [])
     assert (found.marks(CHANGES), found.marks(OFFSETS)) == ({}, {})
     assert not (tmp_path / "table").exists()
+    with pytest.raises(StoreError, match="expected columns for a table that is to be made"):
+        opened(tmp_path / "table", format).commit(found, Change(marks={CHANGES: {0: 1}}))
+    assert opened(tmp_path / "table", format).snapshot().version == ABSENT
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -208,7 +211,7 @@ class Faults:
                 (delta, "sync"),
             ],
             "iceberg": [
-                (iceberg_catalog, "sync"),
+                (iceberg, "sync"),
                 (Session, "commit"),
                 (SqlCatalog, "commit_table"),
             ],

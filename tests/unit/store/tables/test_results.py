@@ -252,7 +252,7 @@ def test_what_an_iceberg_catalog_points_to_is_durable_before_it_does(
     from sqlalchemy.orm import Session
 
     from elea import atomic_file
-    from elea.store.tables import iceberg_catalog
+    from elea.store.tables import iceberg
 
     synced: set[str] = set()
     missing: list[str] = []
@@ -268,7 +268,7 @@ def test_what_an_iceberg_catalog_points_to_is_durable_before_it_does(
         missing.extend(path for path in written if path not in synced)
         real_commit(self)
 
-    monkeypatch.setattr(iceberg_catalog, "sync", sync)
+    monkeypatch.setattr(iceberg, "sync", sync)
     monkeypatch.setattr(Session, "commit", commit)
     table = open_results(tmp_path / "t", "iceberg")
     for number in (1, 2, 3):

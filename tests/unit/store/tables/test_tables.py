@@ -136,6 +136,19 @@ def test_of_two_who_write_at_once_one_wins_each_range(table: Table, log: Log) ->
     assert position(table) == [(0, seq) for seq in range(end)]
 
 
+def test_a_commit_for_a_table_that_changed_meanwhile_is_planned_again(
+    table: Table, log: Log
+) -> None:
+    base = table.opened
+    assert open_table(table.layout.root).commit("other", [part_of(table, log, 0, 0, 10)])
+    assert table.commit("c", [part_of(table, log, 0, 0, 20)], base=base)
+    late = part_of(table, log, 0, 0, 20)
+    assert not table.commit("c", [late], base=base), "another process brought them"
+    assert table.ends("c", id_of(log)) == {0: 20}
+    assert not (Path(table.layout.root) / late.files[0].path).exists()
+    assert len(position(table)) == 30
+
+
 def test_orphans_go_when_they_are_old(table: Table, log: Log) -> None:
     table.commit("c", [part_of(table, log, 0, 0, 10)])
     young = part_of(table, log, 0, 10, 20).files[0].path
