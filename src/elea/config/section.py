@@ -47,6 +47,15 @@ class Key:
     needed: bool = False
     field: str = ""
 
+    def of(self, section: Mapping[str, Value], path: str) -> Any:
+        """Its value in the section at a path, or its default, which is UNSET if it has none."""
+        given = section.get(self.name)
+        if given is not None:
+            return self.kind.read(given, f"{path}/{self.name}")
+        if self.needed:
+            raise ConfigError(f"{path}/{self.name}", f"expected {self.kind.legal}, got nothing")
+        return self.default
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -77,16 +86,14 @@ class Section:
             refuse(path, "an object", value)  # type: ignore[arg-type]  # said as it is
         for name in value:
             if not any(name == key.name for key in self.keys) and name not in self.ignored:
+                if not self.keys:
+                    raise ConfigError(f"{path}/{name}", "unknown key; there are none here")
                 raise unknown_key(f"{path}/{name}", [f"{path}/{key.name}" for key in self.keys])
         found: dict[str, Any] = {}
         for key in self.keys:
-            given = value.get(key.name)
-            if given is not None:
-                found[key.field or key.name] = key.kind.read(given, f"{path}/{key.name}")
-            elif key.needed:
-                raise ConfigError(f"{path}/{key.name}", f"expected {key.kind.legal}, got nothing")
-            elif key.default is not UNSET:
-                found[key.field or key.name] = key.default
+            read = key.of(value, path)
+            if read is not UNSET:
+                found[key.field or key.name] = read
         return found
 
     def rows(self, prefix: str = "") -> str:
@@ -123,6 +130,26 @@ class Made:
             reason = getattr(error, "reason", str(error))
             got = f"expected {self.legal}, got {describe(value)}: {reason}"
             raise ConfigError(path, got) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number between two others, both included; it need not be whole."""
+
+    least: float
+    most: float
+
+    @property
+    def legal(self) -> str:
+        return f"a number from {self.least:g} to {self.most:g}"
+
+    def accepts(self, value: Value) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+    def read(self, value: Value, path: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            refuse(path, self.legal, value)
+        return value if self.least <= value <= self.most else refuse(path, self.legal, value)
 
 
 @dataclass(frozen=True, slots=True)

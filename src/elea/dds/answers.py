@@ -18,7 +18,7 @@ from elea.dds.qos import Durability
 from elea.dds.routes import RouteId
 from elea.dds.schema import PREFIX, Schema, Schemas
 from elea.dds.state import LOG
-from elea.predicate.property_list import write_properties
+from elea.decode.property_list import write_properties
 from elea.selector import time_range_of
 from elea.session.handlers import Callback
 from elea.session.matching import MatchingStatus

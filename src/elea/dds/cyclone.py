@@ -45,8 +45,8 @@ from elea.dds.qos import Qos
 from elea.dds.representation import Extensibility
 from elea.dds.settings import DdsSettings
 from elea.dds.xtypes import TypeSet
+from elea.decode.layout import Structure
 from elea.errors import ConfigError, EleaError, MissingDependencyError
-from elea.predicate.layout import Structure
 
 PACKAGE: Final = "cyclonedds"
 MAJOR: Final = "11"

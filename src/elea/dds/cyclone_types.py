@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import make_dataclass
 from typing import Any, Final
 
-from elea.errors import InvalidValueError
-from elea.predicate.layout import (
+from elea.decode.layout import (
     PRIMITIVES,
     Enumeration,
     Layout,
@@ -20,6 +19,7 @@ from elea.predicate.layout import (
     Primitive,
     Structure,
 )
+from elea.errors import InvalidValueError
 
 _IDL_NAMES: Final = {
     "bool": "bool",

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from elea.config.kinds import Value, unknown_key
+from elea.decode.layout import layout_text
 from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import layout_text
 from elea.ros.formats.definitions import split_text
 from elea.ros.formats.library import Library
 from elea.ros.formats.names import long_type

@@ -31,10 +31,10 @@ from elea.dds.qos import (
 )
 from elea.dds.schema import Schema
 from elea.dds.settings import DdsSettings
+from elea.decode.layout import Layout
+from elea.decode.layout_reader import read_cdr
+from elea.decode.layout_writer import needs_version_2, write_cdr
 from elea.errors import EleaError
-from elea.predicate.layout import Layout
-from elea.predicate.layout_reader import read_cdr
-from elea.predicate.layout_writer import needs_version_2, write_cdr
 
 _LOOKUP_NS: Final = 500_000_000
 _TURN_NS: Final = 50_000_000

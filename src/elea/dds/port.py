@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 
 from elea.dds.qos import Qos
 from elea.dds.representation import Extensibility
-from elea.predicate.layout import Structure
+from elea.decode.layout import Structure
 
 # What a write returns.
 WRITTEN: Final = 0

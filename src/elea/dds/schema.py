@@ -18,12 +18,12 @@ from elea.dds.port import Tier, TopicType
 from elea.dds.qos import CDR1
 from elea.dds.representation import version_of
 from elea.dds.xtypes import NoLayoutError, TypeSet
+from elea.decode.layout import Layout, Structure, layout_text
+from elea.decode.layout_reader import read_cdr
+from elea.decode.layout_writer import write_cdr
+from elea.decode.values import Enumerator
 from elea.errors import EleaError
 from elea.json5 import Json
-from elea.predicate.evaluate import Enumerator
-from elea.predicate.layout import Layout, Structure, layout_text
-from elea.predicate.layout_reader import read_cdr
-from elea.predicate.layout_writer import write_cdr
 
 PREFIX: Final = "@schema/cdr"
 _INSTANCE_LEN_MAX: Final = 128

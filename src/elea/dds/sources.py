@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from elea.dds.schema import Schema
-from elea.predicate.layout import Enumeration, Primitive, Structure
+from elea.decode.layout import Enumeration, Primitive, Structure
 
 KEYED_WRITER: Final = 0x02  # last byte of the GUID of a writer with key
 GUID_LEN: Final = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from elea.predicate.property_list import (
+from elea.decode.property_list import (
     SERIALIZED_KEY,
     number,
     read_number,

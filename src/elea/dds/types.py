@@ -12,9 +12,9 @@ from elea.dds.port import Dds, Tier, TopicType
 from elea.dds.routes import Plan
 from elea.dds.settings import DdsSettings
 from elea.dds.state import LOG
+from elea.decode.layout import Structure, parse_layout
 from elea.errors import ConfigError, EleaError
 from elea.limits import Limits
-from elea.predicate.layout import Structure, parse_layout
 
 LOOKUP_NS: Final = 15_000_000  # one lookup holds the DDS thread so long at most (D-210)
 RETRY_NS: Final = 100_000_000

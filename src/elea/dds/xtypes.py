@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from elea.dds.representation import Extensibility
-from elea.errors import DecodeError, LimitError
-from elea.limits import DEFAULT_LIMITS, Limits
-from elea.predicate.layout import (
+from elea.decode.layout import (
     ARRAY_COUNT_MAX,
     PRIMITIVES,
     Case,
@@ -26,6 +24,8 @@ from elea.predicate.layout import (
     Structure,
     UnionOf,
 )
+from elea.errors import DecodeError, LimitError
+from elea.limits import DEFAULT_LIMITS, Limits
 
 _COMPLETE: Final = 0xF2
 _MINIMAL: Final = 0xF1

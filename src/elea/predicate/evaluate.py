@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from elea.decode.paths import Path, follow
-from elea.decode.values import Enumerator as Enumerator
+from elea.decode.values import Enumerator
 from elea.errors import LimitError, PredicateError, UnsupportedPredicateError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.functions import STANDARD, Functions

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from elea.decode.paths import Path, path_text
-from elea.decode.values import Kind as Kind  # as modules that go before the move name it
+from elea.decode.values import Kind
 
 
 class Relation(Enum):

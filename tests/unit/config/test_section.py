@@ -15,6 +15,7 @@ from elea.config.section import (
     Key,
     Made,
     Own,
+    Range,
     Section,
     Several,
 )
@@ -112,3 +113,15 @@ def test_every_service_reads_its_section_by_a_table() -> None:
         if any(one in path.read_text(encoding="utf-8") for one in readers)
     ]
     assert own == []
+
+
+def test_a_section_without_keys_has_none() -> None:
+    with pytest.raises(ConfigError, match=r"plugins/lamp/a: unknown key; there are none here"):
+        Section(()).read({"a": 1}, PATH)
+
+
+@pytest.mark.parametrize("value", [-1, 100.5, float("nan"), True, "5"])
+def test_a_range_is_kept(value: Any) -> None:
+    assert Range(0, 100).read(99.5, "a") == 99.5
+    with pytest.raises(ConfigError, match="a: expected a number from 0 to 100, got"):
+        Range(0, 100).read(value, "a")

@@ -8,7 +8,8 @@ import re
 
 from tests.meta.tree import ROOT
 
-from elea.predicate import STANDARD, compile_predicate, layout, parse, parser
+from elea.decode import layout
+from elea.predicate import STANDARD, compile_predicate, parse, parser
 from elea.predicate.evaluate import MappingFields
 
 PAGE = ROOT / "docs" / "reference" / "predicates.md"

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from elea.predicate.layout import PRIMITIVES, Layout, ListOf, Primitive, Structure
-from elea.predicate.model import Kind
+from elea.decode.layout import PRIMITIVES, Layout, ListOf, Primitive, Structure
+from elea.decode.values import Kind
 from elea.ros.formats.definitions import Definition, FieldType, Repeat
 
 _NAMES: Final = {

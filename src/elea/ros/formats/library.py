@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
+from elea.decode.layout import Structure
+from elea.decode.layout_reader import read_cdr
 from elea.errors import ConfigError, DecodeError, InvalidValueError
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import Structure
-from elea.predicate.layout_reader import read_cdr
 from elea.ros.formats.cdr import HEADER_LEN, Plan, Writer, check_end, order_of
 from elea.ros.formats.definitions import (
     Definition,

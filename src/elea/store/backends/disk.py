@@ -10,15 +10,10 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from elea.errors import ConfigError, StoreError
-from elea.store.backend import Options, StorageConfig, VolumeConfig
-from elea.store.backends import options
+from elea.store.backend import StorageConfig, VolumeConfig
+from elea.store.backends.options import DIR, ON_DISK, QUOTA
 
 ROOT_ENV: Final = "ZENOH_BACKEND_FS_ROOT"  # Eclipse's name for the same thing
-_LOW_WATER_PERCENT: Final = 5.0  # of the disk stays free for everybody else (T41)
-_QUOTA_MAX: Final = 1 << 60
-
-VOLUME_OPTIONS: Final = ("low_water_percent", "root")
-STORAGE_OPTIONS: Final = ("dir", "quota")
 
 Usage = Callable[[Path], tuple[int, int, int]]  # total, used, free
 
@@ -33,20 +28,18 @@ class Place:
     @classmethod
     def of(cls, config: VolumeConfig) -> Place:
         """What the options `root` and `low_water_percent` of a volume say."""
-        path = f"volumes/{config.name}"
-        options.check_names(config.options, VOLUME_OPTIONS, path)
-        root = options.text(config.options, "root", path) or os.environ.get(ROOT_ENV)
+        chosen = ON_DISK.read(config.options, f"volumes/{config.name}")
+        root = chosen["root"] or os.environ.get(ROOT_ENV)
         if not root:
             state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
             root = str(Path(state) / "elea" / config.backend)
-        low = options.number(config.options, "low_water_percent", path, 0, 100)
-        return cls(Path(root).absolute(), _LOW_WATER_PERCENT if low is None else low)
+        return cls(Path(root).absolute(), chosen["low_water_percent"])
 
     def directory(self, storage: StorageConfig) -> Path:
         """Where a storage is: its option `dir`, by default its name, never outside of the root."""
         path = f"storages/{storage.name}/volume"
-        name = options.text(storage.options, "dir", path)
-        name = storage.name if name is None else name
+        chosen = DIR.of(storage.options, path)
+        name = storage.name if chosen is None else chosen
         parts = PurePath(name).parts
         if not parts or PurePath(name).is_absolute() or ".." in parts or "\0" in name:
             legal = f"expected a relative path without '..', which is below {self.root}"
@@ -55,14 +48,8 @@ class Place:
 
     def room(self, storage: StorageConfig) -> Room:
         """How much a storage may write."""
-        quota = quota_of(storage.options, f"storages/{storage.name}/volume")
+        quota = QUOTA.of(storage.options, f"storages/{storage.name}/volume")
         return Room(self.directory(storage), quota, self.low_water_percent)
-
-
-def quota_of(chosen: Options, path: str) -> int | None:
-    """The option `quota`, in octets."""
-    quota = options.number(chosen, "quota", path, 0, _QUOTA_MAX)
-    return None if quota is None else int(quota)
 
 
 class Room:

@@ -32,8 +32,8 @@ from elea.encoding import Encoding
 from elea.errors import EleaError, StoreError
 from elea.limits import DEFAULT_LIMITS
 from elea.store.backend import Backend, Mark, OptionsVolume, StorageConfig, Stored, VolumeConfig
-from elea.store.backends import options
-from elea.store.backends.disk import STORAGE_OPTIONS, Place, Room
+from elea.store.backends.disk import Place, Room
+from elea.store.backends.options import IN_FILES
 from elea.timestamp import Timestamp
 
 _MAGIC: Final = b"elea-value 1 "
@@ -62,7 +62,7 @@ class FilesVolume(OptionsVolume):
         self._place = Place.of(config)
 
     def check_storage(self, storage: StorageConfig) -> None:
-        options.check_names(storage.options, STORAGE_OPTIONS, f"storages/{storage.name}/volume")
+        IN_FILES.read(storage.options, f"storages/{storage.name}/volume")
         self._place.room(storage)
 
     def open(self, storage: StorageConfig) -> Backend:

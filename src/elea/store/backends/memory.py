@@ -9,19 +9,17 @@ from typing import Final
 from elea.errors import StoreError
 from elea.limits import DEFAULT_LIMITS
 from elea.store.backend import Backend, OptionsVolume, StorageConfig, Stored, VolumeConfig
-from elea.store.backends import options
+from elea.store.backends.options import IN_MEMORY, NONE
 from elea.timestamp import Timestamp
 
-_HISTORY: Final = ("latest", "all")
 _OVERHEAD_LEN: Final = 512  # of one value with its key, its place in the index and its timestamp
-_LEN_MAX: Final = 1 << 50
 
 
 class MemoryVolume(OptionsVolume):
     """Options of a storage: `history` (`latest`, `all`) and `quota`, in octets."""
 
     def __init__(self, config: VolumeConfig) -> None:
-        options.check_names(config.options, (), f"volumes/{config.name}")
+        NONE.read(config.options, f"volumes/{config.name}")
 
     def check_storage(self, storage: StorageConfig) -> None:
         self._read(storage)
@@ -33,10 +31,10 @@ class MemoryVolume(OptionsVolume):
     def _read(self, storage: StorageConfig) -> tuple[int, bool]:
         """How much a storage may hold, and whether it keeps all values of a key."""
         path = f"storages/{storage.name}/volume"
-        options.check_names(storage.options, ("history", "quota"), path)
-        quota = options.number(storage.options, "quota", path, 0, _LEN_MAX)
-        bound = DEFAULT_LIMITS.storage_memory_len if quota is None else int(quota)
-        return bound, options.one_of(storage.options, "history", path, _HISTORY) == "all"
+        chosen = IN_MEMORY.read(storage.options, path)
+        quota = chosen["quota"]
+        bound = DEFAULT_LIMITS.storage_memory_len if quota is None else quota
+        return bound, chosen["history"] == "all"
 
 
 class MemoryBackend(Backend):

@@ -1,45 +1,78 @@
-"""Options of the volumes, read as all of a configuration is."""
+"""Options of the volumes that Elea brings: which there are, what they mean, who has which."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Final
 
-from elea.config.kinds import Choice, Number, Text, refuse, unknown_key
-from elea.errors import ConfigError
-from elea.store.backend import Options
+from elea.config.kinds import Choice, Text
+from elea.config.section import Key, Made, Range, Section
 
-
-def check_names(options: Options, known: Iterable[str], path: str) -> None:
-    """Refuse options that are not known.
-
-    Raises:
-        ConfigError: with the nearest option that is known.
-    """
-    names = sorted(known)
-    for name in options:
-        if name not in names:
-            if not names:
-                raise ConfigError(f"{path}/{name}", "unknown key; there are no options here")
-            raise unknown_key(f"{path}/{name}", [f"{path}/{one}" for one in names])
+_LEN_MAX: Final = 1 << 60
+_SECONDS_MAX: Final = 100 * 365 * 86_400
 
 
-def text(options: Options, name: str, path: str) -> str | None:
-    """An option that is a text."""
-    value = options.get(name)
-    return None if value is None else str(Text().read(value, f"{path}/{name}"))
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1_000_000_000)
 
 
-def number(options: Options, name: str, path: str, least: float, most: float) -> float | None:
-    """An option that is a number between two others."""
-    value = options.get(name)
-    if value is None:
-        return None
-    kind = Number(f"a number from {least:g} to {most:g}")
-    kind.read(value, f"{path}/{name}")
-    assert isinstance(value, (int, float))
-    return value if least <= value <= most else refuse(f"{path}/{name}", kind.legal, value)
+# Of a volume.
+ROOT: Final = Key("root", Text(), "the directory below which it writes", default=None)
+LOW_WATER: Final = Key(  # for all who write there (T41)
+    "low_water_percent", Range(0, 100), "of the disk that stays free; 5", 5.0
+)
+
+# Of a storage.
+DIR: Final = Key("dir", Text(), "its place below `root`; its name", default=None)
+QUOTA: Final = Key(
+    "quota",
+    Made(Range(0, _LEN_MAX), int),
+    "bytes it may hold; no bound, 256 MiB in memory",
+    default=None,
+)
+HISTORY: Final = Key(
+    "history", Choice(("latest", "all")), "`latest` or `all` values; latest", default="latest"
+)
+RETAIN: Final = Key(
+    "retain",
+    Made(Range(1, _LEN_MAX), int),
+    "bytes; the oldest values go beyond them",
+    default=None,
+)
+RETAIN_AGE: Final = Key(
+    "retain_age",
+    Made(Range(1, _SECONDS_MAX), _nanoseconds),
+    "seconds; values that are older may go",
+    default=None,
+)
+
+NONE: Final = Section(())
+ON_DISK: Final = Section((ROOT, LOW_WATER))
+IN_MEMORY: Final = Section((QUOTA, HISTORY))
+IN_FILES: Final = Section((DIR, QUOTA))
+IN_SQLITE: Final = Section((DIR, QUOTA, HISTORY))
+IN_LOG: Final = Section((DIR, QUOTA, RETAIN, RETAIN_AGE))
+
+# By volume: its own options, and those of its storages.
+VOLUMES: Final = {
+    "memory": (NONE, IN_MEMORY),
+    "fs": (ON_DISK, IN_FILES),
+    "sqlite": (ON_DISK, IN_SQLITE),
+    "log": (ON_DISK, IN_LOG),
+}
+PLACES: Final = ("volumes/<volume>", "storages/<name>/volume")
 
 
-def one_of(options: Options, name: str, path: str, legal: tuple[str, ...]) -> str:
-    """An option that is one of some words; the first if it is not set."""
-    return str(Choice(legal).read(options.get(name, legal[0]), f"{path}/{name}"))
+def rows() -> str:
+    """All options as rows of the reference."""
+    text = ""
+    for place, where in enumerate(PLACES):
+        keys = {key.name: key for both in VOLUMES.values() for key in both[place].keys}
+        for key in sorted(keys.values(), key=_ORDER.index):
+            names = [name for name, both in VOLUMES.items() if key in both[place].keys]
+            which = ", ".join(f"`{name}`" for name in names)
+            shown = "all" if len(names) == len(VOLUMES) else which
+            text += f"| `{where}/{key.name}` | {key.meaning} | for {shown} |\n"
+    return text
+
+
+_ORDER: Final = (ROOT, LOW_WATER, DIR, QUOTA, HISTORY, RETAIN, RETAIN_AGE)

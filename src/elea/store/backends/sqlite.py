@@ -17,13 +17,12 @@ from typing import Final, TypeAlias
 from elea.encoding import Encoding
 from elea.errors import EleaError, StoreError
 from elea.store.backend import Backend, Mark, OptionsVolume, StorageConfig, Stored, VolumeConfig
-from elea.store.backends import options
-from elea.store.backends.disk import STORAGE_OPTIONS, Place, Room, quota_of
+from elea.store.backends.disk import Place, Room
+from elea.store.backends.options import IN_SQLITE
 from elea.timestamp import NTP64, Timestamp, TimestampId
 
 FILE_NAME: Final = "storage.sqlite"
 _LOCKED_S: Final = 0.2  # whoever has it keeps it: waiting is no use
-_HISTORY: Final = ("latest", "all")
 _FORMAT: Final = 1  # in the header of the database; another one is refused
 _PAGE_LEN: Final = 4_096
 _PAGES_COUNT_MAX: Final = 0xFFFF_FFFE  # what SQLite takes
@@ -89,9 +88,8 @@ class SqliteVolume(OptionsVolume):
     def _read(self, storage: StorageConfig) -> tuple[Path, int | None, bool]:
         """Where a storage is, how much it may hold, and whether it keeps all values of a key."""
         path = f"storages/{storage.name}/volume"
-        options.check_names(storage.options, (*STORAGE_OPTIONS, "history"), path)
-        keeps_all = options.one_of(storage.options, "history", path, _HISTORY) == "all"
-        return self._place.directory(storage), quota_of(storage.options, path), keeps_all
+        chosen = IN_SQLITE.read(storage.options, path)
+        return self._place.directory(storage), chosen["quota"], chosen["history"] == "all"
 
 
 class SqliteBackend(Backend):

@@ -27,8 +27,8 @@ from elea.sample import Sample
 from elea.session.handlers import Callback
 from elea.session.session import Session
 from elea.store.backend import Backend, OptionsVolume, StorageConfig, VolumeConfig
-from elea.store.backends import options
-from elea.store.backends.disk import STORAGE_OPTIONS, Place, quota_of
+from elea.store.backends.disk import Place
+from elea.store.backends.options import IN_LOG
 from elea.store.historian.historian import Historian
 from elea.store.historian.source import LogSource
 from elea.store.log.log import Log
@@ -44,8 +44,6 @@ from elea.timestamp import Timestamp
 _LOG: Final = logging.getLogger("elea.store")
 _ITEM_LEN: Final = 512  # what one in the line costs beside its payload
 _STOP_S: Final = 30.0  # how long an end waits for the disk
-_SECONDS_MAX: Final = 100 * 365 * 86_400
-_OCTETS_MAX: Final = 1 << 60
 
 
 class LogVolume(OptionsVolume):
@@ -79,13 +77,11 @@ class LogVolume(OptionsVolume):
     def _read(self, storage: StorageConfig) -> tuple[Path, LogSettings]:
         """Where a log is, and how it is kept."""
         path = f"storages/{storage.name}/volume"
-        options.check_names(storage.options, (*STORAGE_OPTIONS, "retain", "retain_age"), path)
-        retain = options.number(storage.options, "retain", path, 1, _OCTETS_MAX)
-        age_s = options.number(storage.options, "retain_age", path, 1, _SECONDS_MAX)
+        chosen = IN_LOG.read(storage.options, path)
         settings = LogSettings(
-            quota_len=quota_of(storage.options, path),
-            retain_len=None if retain is None else int(retain),
-            retain_age_ns=None if age_s is None else int(age_s * 1_000_000_000),
+            quota_len=chosen["quota"],
+            retain_len=chosen["retain"],
+            retain_age_ns=chosen["retain_age"],
             low_water_percent=self._place.low_water_percent,
         )
         return self._place.directory(storage), settings

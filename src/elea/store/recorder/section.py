@@ -8,8 +8,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from elea.config.kinds import Bool, Choice, Free, Integer, Number, Text, Value, refuse
-from elea.config.section import FOREIGN, ByName, FilePath, Key, Section, Several
+from elea.config.kinds import Bool, Choice, Free, Integer, Text, Value, refuse
+from elea.config.section import FOREIGN, ByName, FilePath, Key, Range, Section, Several
 from elea.errors import ConfigError, EleaError
 from elea.store.flight.settings import SECTION as FLIGHT
 from elea.store.flight.settings import FlightSettings
@@ -63,7 +63,7 @@ _OF_LOG: Final = (
     Key("retain_age", _Seconds(), "older ones go; no bound", field="retain_age_ns"),
     Key("retain_consumed", Bool(), "delete a segment once every consumer has committed it; false"),
     Key("quota", _LEN, "bytes; refuse samples beyond; no bound", field="quota_len"),
-    Key("low_water_percent", Number("a number from 0 to 100"), "of the disk stay free; 5"),
+    Key("low_water_percent", Range(0, 100), "of the disk stay free; 5"),
 )
 _RECORDING: Final = Section((*_OF_RECORDING, *_OF_LOG))
 _SECTION: Final = Section(
