@@ -37,6 +37,7 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], object]]] = {
     "__ge__": operator.ge,
 }
 _HAS_REPLACE: Final = sys.version_info[:2] >= (3, 13)  # copy.replace
+_COMPARES_EACH: Final = sys.version_info[:2] >= (3, 13)  # `==` of dataclasses: not of tuples
 _MISSING: Final = object()
 _SET_BY: Final = frozenset({"default", "default_factory", "repr", "hash", "compare"})
 _OPTIONS: Final = frozenset({"slots", "frozen", "eq", "kw_only", "order", "init", "repr"})
@@ -94,6 +95,10 @@ class _Signature:
         self._initialiser = initialiser
 
     def __get__(self, instance: object, owner: type) -> object:
+        # `inspect` asks values that can be called, and heirs with an `__init__` of their own, too.
+        kind = next(one for one in owner.__mro__ if "__init__" in one.__dict__)
+        if instance is not None or kind.__dict__.get("__signature__") is not self:
+            raise AttributeError("__signature__")
         import inspect  # late: few ask
 
         found = inspect.signature(self._initialiser())
@@ -173,13 +178,23 @@ def _comparison(name: str, names: Sequence[str]) -> Callable[..., Any]:
     if name == "__hash__":
         return lambda self: hash(values(self))
     compare = _OPERATORS[name]
+    is_each = _COMPARES_EACH and name == "__eq__"
 
     def method(self: object, other: object) -> object:
+        if is_each and self is other:
+            return True
         if other.__class__ is not self.__class__:
             return NotImplemented
+        if is_each:
+            return _are_equal(self, other, names)
         return compare(values(self), values(other))
 
     return method
+
+
+def _are_equal(value: object, other: object, names: Iterable[str]) -> bool:
+    """Compare fields by `==` alone; tuples take the same object for equal, which NaN is not."""
+    return all(getattr(value, name) == getattr(other, name) for name in names)
 
 
 def _late_methods(

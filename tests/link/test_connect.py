@@ -248,6 +248,13 @@ def test_options_of_an_endpoint_that_cannot_work(world: World) -> None:
     assert "dscp is 0 to 63" in world.failure()
 
 
+def test_options_that_a_neighbour_tells_ended_no_attempt(world: World) -> None:
+    """The loop logged a traceback, and the socket was kept until the attempt timed out."""
+    port = world.listen().locator.host_port()[1]
+    world.connect(f"tcp/127.0.0.1:{port}?prio=1-9")
+    assert "priorities are 0 to 7" in world.failure()
+
+
 def test_more_names_than_threads_are_all_looked_up(world: World) -> None:
     port = world.listen().locator.host_port()[1]
     for number in range(20):

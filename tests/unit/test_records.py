@@ -88,6 +88,44 @@ def test_a_hash_changed_when_its_method_was_compiled(value: object) -> None:
     assert {value == value for _ in range(1_000)} == {is_equal}
 
 
+class Heir(Frozen):
+    def __init__(self, text: str) -> None:
+        super().__init__(len(text))
+
+
+@records.dataclass(slots=True)
+class Callable:
+    a: int
+
+    def __call__(self, x: int) -> int:
+        return self.a + x
+
+
+def test_inspect_told_an_heir_and_a_callable_value_the_wrong_signature() -> None:
+    """Both have their own, but `inspect` was given that of the initialiser of the class."""
+    for _ in range(2):  # the second time with an `__init__` that is compiled
+        assert str(inspect.signature(Heir)) == "(text: 'str') -> 'None'"
+        assert str(inspect.signature(Callable(1))) == "(x: 'int') -> 'int'"
+        assert str(inspect.signature(Callable)) == "(a: 'int') -> None"
+
+
+def test_equality_changed_when_its_method_was_compiled() -> None:
+    """From Python 3.13 on a NaN is not equal to itself, as the standard decorator has it."""
+
+    @records.dataclass(frozen=True, slots=True)
+    class Late:
+        a: float
+
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Standard:
+        a: float
+
+    nan = float("nan")
+    assert {Late(nan) == Late(nan) for _ in range(records._FEW + 2)} == {
+        Standard(nan) == Standard(nan)
+    }
+
+
 def test_frozen_values_stay_and_travel() -> None:
     value = Frozen(1, c=(2,))
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'a'"):

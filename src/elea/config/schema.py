@@ -113,7 +113,12 @@ _CONNECTIONS: Final = (
         {"router": False, "peer": False, "client": True},
         "whether opening fails when no connection is made in time",
     ),
-    _unset("connect/retry", shapes.RETRY, shapes.RETRY_DEFAULT, "pause between attempts"),
+    _unset(
+        "connect/retry",
+        shapes.RETRY,
+        shapes.RETRY_DEFAULT,
+        "pause between attempts, 10 ms at least",
+    ),
     Key(
         "listen/endpoints",
         shapes.LISTEN_ENDPOINTS,
@@ -128,7 +133,9 @@ _CONNECTIONS: Final = (
         "ms to try to bind for; -1 is for ever, 0 is one attempt",
     ),
     _unset("listen/exit_on_failure", PerMode(FLAG), True, "whether opening fails with a listener"),
-    _unset("listen/retry", shapes.RETRY, shapes.RETRY_DEFAULT, "pause between attempts"),
+    _unset(
+        "listen/retry", shapes.RETRY, shapes.RETRY_DEFAULT, "pause between attempts, 10 ms at least"
+    ),
     _unset(
         "open/return_conditions/connect_scouted",
         FLAG,

@@ -109,6 +109,8 @@ def _size_range(text: str) -> str:
     left, dots, right = text.partition("..")
     if not dots or any(part and not (part.isascii() and part.isdigit()) for part in (left, right)):
         raise InvalidValueError("range", "expected least..most, either may be left out")
+    if left and right and int(left) > int(right):
+        raise InvalidValueError("range", "no size is in it; the least comes first")
     return text
 
 

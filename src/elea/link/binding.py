@@ -110,7 +110,7 @@ class Binding:
         due_ns = self._clock() + self._pause_ns
         if self._deadline_ns is not None:
             due_ns = min(due_ns, self._deadline_ns)
-        self._pause_ns = min(int(self._pause_ns * retry.factor), retry.max_ns)
+        self._pause_ns = retry.pause_after(self._pause_ns)
         self._timer = self._timers.call_at(due_ns, self._retry)
 
     def _retry(self) -> None:

@@ -223,7 +223,7 @@ class Attempt:
         else:
             on_done(Connected(link, dial.endpoint, dial.address))
 
-    def failed(self, dial: _Dial, error: LinkError) -> None:
+    def failed(self, dial: _Dial, error: EleaError) -> None:
         """The others go on."""
         self._dials.pop(dial, None)
         self._errors.append(str(error))
@@ -278,7 +278,7 @@ class _Dial:
     def step(self) -> None:
         try:
             link = self._pending.step()
-        except LinkError as error:
+        except (LinkError, ConfigError) as error:  # a neighbour may tell of any options
             self.drop()
             self._attempt.failed(self, error)
             return

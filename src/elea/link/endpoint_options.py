@@ -7,9 +7,18 @@ from typing import Final
 
 from elea.errors import ConfigError
 from elea.link.schemes import facts
+from elea.link.settings import (
+    LinkSettings,
+    SocketOptions,
+    flag_option,
+    int_option,
+    priorities_option,
+)
 from elea.locator import Endpoint, is_group
 
 _METADATA: Final = frozenset({"prio", "rel"})
+_FLAGS: Final = ("rel", "exclusive")
+_NUMBERS: Final = ("ttl", "baudrate", "tout")
 _GROUP: Final = facts("udp").options | {"ttl"}
 # Those of Eclipse Zenoh that are accepted and do nothing here, with what does the same.
 _RETRY: Final = "connect/retry and listen/retry of the configuration say it for all endpoints"
@@ -24,12 +33,12 @@ _INERT: Final = {
 
 
 def check_options(endpoint: Endpoint) -> None:
-    """Check that an endpoint has no option that nobody knows.
+    """Check that an endpoint has no option that nobody knows, and none without a legal value.
 
     Options of schemes that other packages bring are theirs to check.
 
     Raises:
-        ConfigError: naming the option, and the nearest or all that there are.
+        ConfigError: naming the option, and the nearest, all that there are, or legal values.
 
     Example:
         >>> check_options(Endpoint.parse("tcp/[::1]:7447?prio=1-3#so_sndbuf=65536"))
@@ -45,6 +54,7 @@ def check_options(endpoint: Endpoint) -> None:
     for name, _ in (*endpoint.metadata, *endpoint.config):
         if name not in known:
             raise ConfigError(f"{endpoint}", f"unknown option {name!r}; {_advice(name, known)}")
+    _check_values(endpoint)
 
 
 def inert_options(endpoint: Endpoint) -> Iterator[str]:
@@ -52,6 +62,19 @@ def inert_options(endpoint: Endpoint) -> Iterator[str]:
     for name, _ in (*endpoint.metadata, *endpoint.config):
         if name in _INERT:
             yield f"{endpoint.locator()}: option {name} has no effect: {_INERT[name]}"
+
+
+def _check_values(endpoint: Endpoint) -> None:
+    """Read the options as the link will: once it is there, nobody is left to be told."""
+    priorities_option(endpoint)
+    for name in _FLAGS:
+        flag_option(endpoint, name)
+    for name in _NUMBERS:
+        int_option(endpoint, name)
+    settings = LinkSettings()
+    SocketOptions.of(endpoint, settings)
+    if endpoint.protocol == "tls":
+        settings.tls.for_endpoint(endpoint)
 
 
 def _advice(name: str, known: frozenset[str]) -> str:

@@ -111,7 +111,7 @@ class Connector:
         if self.phase is Phase.RESTING:
             return
         pause = self._pause_ns
-        self._pause_ns = min(int(pause * self._retry.factor), self._retry.max_ns)
+        self._pause_ns = self._retry.pause_after(pause)
         share = int.from_bytes(self._rng(2), "little") / 65_536
         self.due_ns = now_ns + int(pause * (1 - _JITTER * share))
         if self._deadline_ns is not None and self.due_ns > self._deadline_ns:

@@ -43,13 +43,27 @@ _LANES: Final = (
 )
 
 
+# Attempts without a pause, as periods of 0 or a factor below 1 ask for, would fill a core.
+_PAUSE_MIN_NS: Final = 10 * MS_NS
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySettings:
-    """The pause between attempts: `init`, growing by `factor` up to `max`."""
+    """The pause between attempts: `init`, growing by `factor` up to `max`.
+
+    Example:
+        >>> retry = RetrySettings(init_ns=1_000 * MS_NS, max_ns=4_000 * MS_NS, factor=3.0)
+        >>> retry.pause_after(retry.init_ns) // MS_NS, retry.pause_after(retry.max_ns) // MS_NS
+        (3000, 4000)
+    """
 
     init_ns: int
     max_ns: int
     factor: float
+
+    def pause_after(self, pause_ns: int) -> int:
+        """Return the pause that follows one of `pause_ns`."""
+        return max(_PAUSE_MIN_NS, int(min(pause_ns * self.factor, self.max_ns)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +347,7 @@ def _retry(config: Config, side: str) -> RetrySettings:
         return float(value) if isinstance(value, (int, float)) else default
 
     return RetrySettings(
-        init_ns=int(number("period_init_ms", 1_000) * MS_NS),
+        init_ns=max(_PAUSE_MIN_NS, int(number("period_init_ms", 1_000) * MS_NS)),
         max_ns=int(number("period_max_ms", 4_000) * MS_NS),
         factor=number("period_increase_factor", 2.0),
     )

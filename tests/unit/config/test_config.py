@@ -140,6 +140,12 @@ def test_endpoints() -> None:
             "/0/payload_size",
             "least..most",
         ),
+        (
+            "qos/network",
+            "[{messages: ['put'], overwrite: {}, payload_size: '10..5'}]",
+            "/0/payload_size",
+            "no size is in it; the least comes first",
+        ),
         ("downsampling", "[{messages: [], rules: []}]", "/0/messages", "not empty"),
         (
             "downsampling",

@@ -101,6 +101,30 @@ def test_what_cannot_run_is_refused(
     assert complaint in err
 
 
+@pytest.mark.parametrize("side", ["listen", "connect"])
+@pytest.mark.parametrize(
+    ("endpoint", "complaint"),
+    [
+        ("tcp/127.0.0.1:1?prio=1-9", "priorities are 0 to 7, lowest number first"),
+        ("tcp/127.0.0.1:1?prio=high", "prio is a range such as 1-5, saw 'high'"),
+        ("udp/127.0.0.1:1?rel=2", "rel is true or false, saw '2'"),
+        ("tcp/127.0.0.1:1#so_sndbuf=abc", "so_sndbuf is a number from 0, saw 'abc'"),
+        ("udp/127.0.0.1:1#dscp=900", "dscp is 0 to 63, saw 900"),
+        ("udp/224.0.0.225:7#ttl=x", "ttl is a number from 0, saw 'x'"),
+        ("tls/127.0.0.1:1#tls_min_version=1.1", "tls_min_version is 1.2 or 1.3"),
+    ],
+)
+def test_options_were_read_when_a_link_was_there(
+    side: str, endpoint: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A listener with `prio=1-9` reset every connection, and its log had a traceback for each."""
+    file = tmp_path / "router.json5"
+    file.write_text(json.dumps({side: {"endpoints": [endpoint]}}))
+    code, out, err = checked(capsys, "--config", str(file), "--allow-plain")
+    assert (code, out) == (1, "")
+    assert complaint in err
+
+
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
