@@ -84,6 +84,58 @@ def _is_blocked(rig: Rig, key: str, payload: bytes, count: int) -> bool:
     return rig.bridge.counts.no_room > count
 
 
+@line("D-007", "D-208")
+def test_samples_pass_between_endpoints_that_appear_at_once(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The DDS thread is held until there are 200 endpoints and a sample."""
+    dds: Any = rig.bridge.dds
+    turns: list[int | str] = []  # how many endpoints, or the sample
+    discovered, take = dds.discovered, dds.take
+    is_held, may_go = threading.Event(), threading.Event()
+
+    def counted(count_max: int) -> Any:
+        found = discovered(count_max)
+        turns.append(len(found))
+        return found
+
+    def taken(reader: int, count: int) -> Any:
+        found = take(reader, count)
+        turns.extend(["sample"] if found else [])
+        return found
+
+    def hold(_now_ns: int) -> None:
+        is_held.set()
+        may_go.wait(LIMIT_S)
+
+    rig.peer.writer("meanwhile", "Meanwhile", "Chatter")
+    with peer(rig.domain) as other, rig.far.declare_subscriber("Meanwhile", FifoChannel(10)) as sub:
+        rig.matched("meanwhile")
+        rig.matched_here("Meanwhile", 1)
+        rig.bridge.post(hold)
+        try:
+            assert is_held.wait(LIMIT_S)
+            monkeypatch.setattr(dds, "discovered", counted)
+            monkeypatch.setattr(dds, "take", taken)
+            for side in ("reader", "writer"):
+                other.many("Appears", "Chatter", 100, side)
+            rig.peer.write("meanwhile", [{"number": 1, "text": ""}])
+            rig.peer.acknowledged("meanwhile")
+        finally:
+            may_go.set()
+        assert number(sub.handler.recv(LIMIT_S)) == 1
+
+        def routed() -> int:
+            return sum(id_.key.startswith("Appears") for id_ in list(rig.bridge.routes))
+
+        until(lambda: routed() == 200)
+    counts = [one for one in turns if isinstance(one, int)]
+    assert max(counts) <= 64 + 2  # beside 64 of a kind one of each other
+    at = turns.index("sample")
+    assert at <= 2  # one turn may have begun before
+    assert sum(one for one in turns[at:] if isinstance(one, int)) >= 64
+
+
 @line("D-906", "D-456", "D-352")
 def test_a_blocked_writer_lets_other_threads_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that waits holds the interpreter lock (F-34): it never waits, but is tried again.

@@ -275,6 +275,23 @@ def test_a_goal_is_sent(talker: Robot, elea_ros2: Run) -> None:
     assert elea_ros2("action", "send_goal", "/fib", action, "{order: 0}")[0] == 1
 
 
+@line("R2-303", "R2-503")
+def test_a_goal_in_lines_was_no_yaml(talker: Robot, elea_ros2: Run) -> None:
+    """Goals are written as messages and requests are, each member on a line of its own too."""
+    action = "example_interfaces/action/Fibonacci"
+    goals: list[int] = []
+
+    def refuse(request: Any) -> dict[str, Any]:
+        goals.append(request.goal.order)
+        return {"accepted": False}
+
+    talker.server("/fib/_action/send_goal", f"{action}_SendGoal", refuse)
+    for text in ("order: 3", "# a goal\norder: 4\n"):
+        code, _, err = elea_ros2("action", "send_goal", "/fib", action, text)
+        assert (code, "the goal was rejected" in err) == (1, True), err
+    assert goals == [3, 4]
+
+
 @line("R2-302", "R2-303")
 def test_feedback_of_other_goals_was_printed_as_that_of_ours(
     capsys: pytest.CaptureFixture[str],

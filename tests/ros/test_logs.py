@@ -285,13 +285,13 @@ def test_the_command_records_a_file_and_replays_a_log(
         texts = [one[3].data for one in reader.iter_decoded_messages()]
     assert sorted(texts) == ["0", "1", "2", "3", "4"]
     assert not file.with_name("drive.mcap.recording").exists()
-    assert main(["ros2", "record", "--to", str(tmp_path / "x"), "--connect", endpoint]) == 1
+    assert main(["ros2", "record", "--to", str(tmp_path / "x"), "--connect", endpoint]) == 2
     assert "expected names of topics, or --all" in capsys.readouterr().err
     log = tmp_path / "again"
     assert main(["log", "import", str(file), "--to", str(log), "--ros2", "--quiet"]) == 0
     assert main(["ros2", "replay", str(log), "--speed", "0", "--connect", endpoint]) == 0
     assert "5 messages published" in capsys.readouterr().err
-    assert main(["ros2", "replay", str(log), "--remap", "x", "--connect", endpoint]) == 1
+    assert main(["ros2", "replay", str(log), "--remap", "x", "--connect", endpoint]) == 2
 
 
 @line("R2-710")

@@ -14,6 +14,7 @@ from elea.cli.ros2_connection import (
     named,
     settle,
     tell,
+    type_name,
     types_of,
 )
 from elea.cli.ros2_topics import short_hash, token_json
@@ -167,6 +168,7 @@ def run_node_info(args: argparse.Namespace) -> int:
 
 def run_show(args: argparse.Namespace) -> int:
     """A definition with all it uses."""
+    type_name(args.type)
     types = types_of(args)
     if "/srv/" in args.type:
         service = types.service(args.type)

@@ -8,10 +8,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from elea.choices import ROS_CALL_S, ROS_SERVER_WAIT_S
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import Json, escape, json_line
 from elea.cli.payloads import seconds
-from elea.cli.ros2_connection import add_fleet_options, fleet_graph, fleet_node, named, tell
-from elea.cli.ros2_text import as_yaml, read_value
+from elea.cli.ros2_connection import (
+    add_fleet_options,
+    fleet_graph,
+    fleet_node,
+    named,
+    tell,
+    topic_name,
+    type_name,
+)
+from elea.cli.ros2_text import as_yaml, filled, read_yaml
 from elea.cli.ros2_topics import endpoint_line, token_json
 from elea.errors import InvalidValueError
 
@@ -109,7 +118,9 @@ def run_call(args: argparse.Namespace) -> int:
     """Call a service, and print the response."""
     from elea.ros.formats.messages import plain
 
-    name = named(args.service)
+    name, given = topic_name(args.service), read_yaml(args.value)
+    if args.type is not None:
+        type_name(args.type)
     with fleet_node(args) as node:
         type = args.type or _type_of(node, name, args.wait)
         if type is None:
@@ -119,7 +130,7 @@ def run_call(args: argparse.Namespace) -> int:
             return 1
         via = "bridge" if node.graph.servers(name)[0:1] and _is_bridged(node, name) else "rmw"
         client = node.create_client(type, name, via=via)
-        request = read_value(args.value, client.kind.request)
+        request = filled(given, client.kind.request)
         answer = client.call(request, args.timeout, wait=args.wait)
         _print(args, plain(answer))
     return 0
@@ -144,12 +155,13 @@ def _print(args: argparse.Namespace, value: Any) -> None:
 def _ask_node(node: Node, args: argparse.Namespace, service: str, request: Any) -> Any:
     from elea.ros.parameters import service_type
 
-    client = node.create_client(service_type(service), f"{named(args.node)}/{service}")
+    client = node.create_client(service_type(service), f"{args.node}/{service}")
     return client.call(request, args.timeout, wait=args.wait)
 
 
 def run_param_list(args: argparse.Namespace) -> int:
     """The parameters of a node."""
+    args.node = topic_name(args.node)
     with fleet_node(args) as node:
         names = _ask_node(node, args, "list_parameters", {}).result.names
         for name in sorted(names):
@@ -161,10 +173,11 @@ def run_param_get(args: argparse.Namespace) -> int:
     """The value of a parameter; 1 if it is not set."""
     from elea.ros.parameters import value_of
 
+    args.node = topic_name(args.node)
     with fleet_node(args) as node:
         [value] = _ask_node(node, args, "get_parameters", {"names": [args.name]}).values
         if value.type == 0:
-            tell(f"{named(args.node)} has no parameter {args.name}")
+            tell(f"{args.node} has no parameter {args.name}")
             return 1
         _print(args, value_of(value))
     return 0
@@ -175,12 +188,14 @@ def run_param_set(args: argparse.Namespace) -> int:
     from elea.config import yaml_text
     from elea.ros.parameters import as_value
 
-    parameter = {"name": args.name, "value": as_value(yaml_text.loads(args.value))}
+    with reading_arguments():
+        parameter = {"name": args.name, "value": as_value(yaml_text.loads(args.value))}
+    args.node = topic_name(args.node)
     with fleet_node(args) as node:
         answer = _ask_node(node, args, "set_parameters", {"parameters": [parameter]})
         [result] = answer.results
         if not result.successful:
-            tell(f"{named(args.node)} refused {args.name}: {result.reason}")
+            tell(f"{args.node} refused {args.name}: {result.reason}")
             return 1
     return 0
 
@@ -228,13 +243,14 @@ def run_send_goal(args: argparse.Namespace) -> int:
     from elea.ros.formats.names import HIDDEN
     from elea.ros.services import FOREVER_S
 
-    name = named(args.action)
+    name, given = topic_name(args.action), read_yaml(args.value)
+    type_ = type_name(args.type)
     with fleet_node(args) as node:
-        kind = node.types.action(args.type)
+        kind = node.types.action(type_)
         uuid = os.urandom(16)
         goal_id = {"uuid": list(uuid)}
         goal_kind = kind.send_goal.request
-        value = read_value("{goal: " + args.value + "}", goal_kind)["goal"]
+        value = filled({"goal": given}, goal_kind)["goal"]
         if args.feedback:
             told = f"{name}{HIDDEN}feedback"
             node.create_subscription(kind.feedback.name, told, feedback_printer(uuid))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.choices import ROS_RELEASES, ROS_VIA
 from elea.cli.connection import add_connection_options, config_of, note
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import escape
 
 if TYPE_CHECKING:
@@ -71,9 +72,20 @@ def types_of(args: argparse.Namespace) -> Types:
 
 
 def settle(args: argparse.Namespace) -> RosSettings:
-    """What the section of the configuration says; options that are not given take it."""
+    """What the section of the configuration says; options that are not given take it.
+
+    Raises:
+        UsageError: an option has a value that it cannot have.
+    """
+    from elea.keyexpr.keyexpr import KeyExpr
+    from elea.ros.formats.keys import checked_domain
     from elea.ros.settings import RosSettings
 
+    with reading_arguments():
+        if args.domain is not None:
+            checked_domain(args.domain)
+        if args.prefix and args.prefix.strip("/"):
+            KeyExpr(args.prefix.strip("/"))
     settings = RosSettings.read(fleet_config(args))
     if args.domain is None:
         args.domain = settings.domain
@@ -155,6 +167,31 @@ def fleet_node(args: argparse.Namespace, name: str | None = None) -> Iterator[No
 def named(name: str) -> str:
     """A name as users write it: without `/` it gets one."""
     return name if name.startswith("/") else f"/{name}"
+
+
+def topic_name(text: str) -> str:
+    """The name of a topic, service or action on the command line, with `/`.
+
+    Raises:
+        UsageError: ROS has no such names.
+    """
+    from elea.ros.formats.names import full_name
+
+    with reading_arguments():
+        return full_name(named(text))
+
+
+def type_name(text: str) -> str:
+    """The name of a type on the command line, as it is.
+
+    Raises:
+        UsageError: ROS has no such names.
+    """
+    from elea.ros.formats.names import long_type
+
+    with reading_arguments():
+        long_type(text)
+    return text
 
 
 def tell(text: str) -> None:

@@ -10,11 +10,12 @@ import time
 from pathlib import Path
 from typing import Final
 
+from elea.cli.exit_codes import UsageError, reading_arguments
 from elea.cli.main import main
 from elea.cli.payloads import count, seconds
 from elea.cli.progress import Span
 from elea.cli.ros2_connection import add_fleet_options, fleet_node, named, tell
-from elea.errors import InvalidValueError, MissingDependencyError
+from elea.errors import MissingDependencyError
 
 _POLL_S: Final = 0.1
 
@@ -67,7 +68,7 @@ def configure_replay(parser: argparse.ArgumentParser) -> None:
 def run_record(args: argparse.Namespace) -> int:
     """Record until it is enough; 1 if the time was over before."""
     if bool(args.topic) == args.all:
-        raise InvalidValueError("topics", "expected names of topics, or --all")
+        raise UsageError("no topics: expected names of topics, or --all")
     try:
         from elea.ros.recording import RosRecording
     except ModuleNotFoundError as error:
@@ -108,17 +109,18 @@ def run_replay(args: argparse.Namespace) -> int:
     for text in args.remap:
         before, mark, after = text.partition(":=")
         if not mark:
-            raise InvalidValueError("remap", f"expected /a:=/b, got {text!a}")
+            raise UsageError(f"no remap: expected /a:=/b, got {text!a}")
         remap[named(before)] = named(after)
-    options = ReplayOptions(
-        tuple(named(one) for one in args.topics),
-        remap,
-        args.speed,
-        args.stamps,
-        args.clock,
-        args.wait,
-        args.force,
-    )
+    with reading_arguments():
+        options = ReplayOptions(
+            tuple(named(one) for one in args.topics),
+            remap,
+            args.speed,
+            args.stamps,
+            args.clock,
+            args.wait,
+            args.force,
+        )
     with fleet_node(args, name="elea_replay") as node:
         replay = RosReplay(node, args.directory, options)
         published = replay.run()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import printable
 from elea.errors import InvalidValueError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./ -]*[A-Za-z0-9_./]|[A-Za-z_/]")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"})
+_PATH: Final = re.compile(r"(?:[A-Za-z_]\w*|\[\d+\]|\.)+")
 _STEP: Final = re.compile(r"([A-Za-z_]\w*)|\[(\d+)\]|\.")
 CUT_COUNT: Final = 128
 _TIME: Final = "builtin_interfaces/msg/Time"
@@ -156,16 +158,33 @@ def _csv_cells(value: Any) -> Iterator[str]:
         yield _scalar(value)
 
 
-def read_value(text: str, kind: MessageType) -> Any:
-    """A message that somebody wrote as YAML; `now` and `auto` are filled (R2-503).
+def check_path(path: str) -> None:
+    """Check a path such as `a.b[0]`, whatever the message is.
 
     Raises:
-        ConfigError: it is no YAML.
+        UsageError: it is none.
+    """
+    with reading_arguments():
+        if _PATH.fullmatch(path) is None:
+            raise InvalidValueError("field", f"expected a path such as a.b[0], got {path!a}")
+
+
+def read_yaml(text: str) -> Any:
+    """What somebody wrote as YAML on the command line; nothing is a mapping without members.
+
+    Raises:
+        UsageError: it is no YAML.
     """
     from elea.config import yaml_text
 
-    value = yaml_text.loads(text) if text.strip() else {}
-    return _filled({} if value is None else value, kind.definition, kind)
+    with reading_arguments():
+        value = yaml_text.loads(text) if text.strip() else None
+    return {} if value is None else value
+
+
+def filled(value: Any, kind: MessageType) -> Any:
+    """A message as it was written, with `now` and `auto` filled (R2-503)."""
+    return _filled(value, kind.definition, kind)
 
 
 def _filled(value: Any, definition: Definition, kind: MessageType) -> Any:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from elea.cli.exit_codes import UsageError, reading_arguments
 from elea.cli.output import Json, escape, json_line, octets_json
 from elea.cli.payloads import count, seconds
 from elea.cli.progress import Span
@@ -21,10 +22,20 @@ from elea.cli.ros2_connection import (
     fleet_node,
     named,
     tell,
+    topic_name,
+    type_name,
     types_of,
 )
-from elea.cli.ros2_text import as_csv, as_yaml, field_of, read_value, reduced
-from elea.errors import InvalidValueError, UnknownTypeError
+from elea.cli.ros2_text import (
+    as_csv,
+    as_yaml,
+    check_path,
+    field_of,
+    filled,
+    read_yaml,
+    reduced,
+)
+from elea.errors import UnknownTypeError
 
 if TYPE_CHECKING:
     from elea.ros.endpoints import RawMessage, Subscription
@@ -246,7 +257,11 @@ def run_echo(args: argparse.Namespace) -> int:
     """Messages, until it is enough; 1 if the time was over before."""
     from elea.predicate import compile_predicate, parse
 
-    predicate = None if args.filter is None else compile_predicate(parse(args.filter))
+    args.topic = topic_name(args.topic)
+    with reading_arguments():
+        predicate = None if args.filter is None else compile_predicate(parse(args.filter))
+    if args.field:
+        check_path(args.field)
     span = Span(1 if args.once else args.count, args.timeout)
     with fleet_node(args) as node:
         subscription = listening(node, args, raw=args.raw)
@@ -367,6 +382,7 @@ def _finite(value: Any) -> Any:
 
 def run_hz(args: argparse.Namespace) -> int:
     """A line each second."""
+    args.topic = topic_name(args.topic)
     span = Span(args.count, args.timeout)
     with fleet_node(args) as node:
         subscription = listening(node, args, raw=True)
@@ -431,8 +447,9 @@ def run_pub(args: argparse.Namespace) -> int:
     """Publish; 1 if the subscriptions did not come."""
     from elea.ros.formats.qos import Durability, History, QoS, Reliability
 
-    if not args.rate > 0:
-        raise InvalidValueError("rate", f"expected more than 0 Hz, got {args.rate:g}")
+    if not 0 < args.rate < math.inf:
+        raise UsageError(f"no rate: expected more than 0 Hz, got {args.rate:g}")
+    topic, type_, given = topic_name(args.topic), type_name(args.type), read_yaml(args.value)
     qos = QoS(
         Reliability(args.qos_reliability),
         Durability(args.qos_durability),
@@ -440,17 +457,17 @@ def run_pub(args: argparse.Namespace) -> int:
         args.qos_depth,
     )
     with fleet_node(args) as node:
-        publisher = node.create_publisher(args.type, named(args.topic), qos, via=args.via)
+        publisher = node.create_publisher(type_, topic, qos, via=args.via)
         kind = publisher.kind
         assert kind is not None
-        kind.encode(read_value(args.value, kind))  # raises before anybody waits
+        kind.encode(filled(given, kind))  # raises before anybody waits
         wanted = int(args.once) if args.wait_subscriptions is None else args.wait_subscriptions
         if wanted and not publisher.wait_for_subscriptions(wanted, args.wait):
             found = publisher.get_subscription_count()
             tell(f"{publisher.topic_name}: expected {wanted} subscriptions, got {found}")
             return 1
         for number in Span(1 if args.once else args.count, None).paced(1 / args.rate):
-            value = read_value(args.value, kind)
+            value = filled(given, kind)
             publisher.publish(value)
             print(escape(f"published #{number + 1}: {json_line(_finite(value))}"), flush=True)
     return 0

@@ -7,6 +7,7 @@ deletes the mirrors of a bounded number of routes, so that discovery and samples
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -45,6 +46,7 @@ class Upkeep:
         self._interrupt = interrupt
         self._schedule = Schedule()
         self._woken: deque[Route] = deque()
+        self._ending: dict[RouteId, None] = {}  # whose time is over, in the order of their ends
 
     @property
     def has_woken(self) -> bool:
@@ -80,16 +82,18 @@ class Upkeep:
     def forget(self, route: Route) -> None:
         """Look at a route no more: it ended."""
         self._schedule.forget(route.id)
+        self._ending.pop(route.id, None)
 
     def timeout_ns(self, now_ns: int, longest_ns: int) -> int:
         """Return how long there is no route to look at."""
-        return self._schedule.timeout_ns(now_ns, longest_ns)
+        return 0 if self._ending else self._schedule.timeout_ns(now_ns, longest_ns)
 
     def turn(self, now_ns: int) -> None:
-        """Look at the routes that are woken, due and touched."""
+        """Look at the routes that are woken, due, touched and at their end."""
         for _ in range(len(self._woken)):
             self._poll(self._woken.popleft(), now_ns)
         self._fire(now_ns)
+        self._end(now_ns)
         self._maintain(now_ns)
 
     def guarded(self, route: _MayFail, function: Callable[[], object]) -> None:
@@ -114,21 +118,32 @@ class Upkeep:
         self.guarded(route, poll)
 
     def _fire(self, now_ns: int) -> None:
-        ended = 0
         for id_ in self._schedule.due(now_ns):
             route = self._bridge.routes.get(id_)
             if route is None:
                 continue
-            if route.end_ns is not None:
-                if now_ns >= route.end_ns and self._may_end(route, now_ns):
-                    self._bridge.end_route(route)
-                    ended += 1
-                    if ended == END_COUNT:
-                        return  # the others are due in the next turn
-                    continue
-                self.touch_at(route, max(route.end_ns, now_ns + DRAIN_LOOK_NS))
-            self.touch(route)
-            self._poll(route, now_ns)
+            if route.end_ns is not None and now_ns >= route.end_ns:
+                self._ending[id_] = None
+            else:
+                self._look(route, now_ns)
+
+    def _end(self, now_ns: int) -> None:
+        for id_ in list(itertools.islice(self._ending, END_COUNT)):
+            del self._ending[id_]
+            route = self._bridge.routes.get(id_)
+            if route is None:
+                continue
+            is_over = route.end_ns is not None and now_ns >= route.end_ns
+            if is_over and self._may_end(route, now_ns):
+                self._bridge.end_route(route)
+            else:  # it has samples, or endpoints again
+                self._look(route, now_ns)
+
+    def _look(self, route: Route, now_ns: int) -> None:
+        if route.end_ns is not None:
+            self.touch_at(route, max(route.end_ns, now_ns + DRAIN_LOOK_NS))
+        self.touch(route)
+        self._poll(route, now_ns)
 
     def _may_end(self, route: Route, now_ns: int) -> bool:
         """Whether a route without endpoints has passed on all it has, or had time for it."""

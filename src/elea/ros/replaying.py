@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +59,7 @@ class ReplayOptions:
             full_name(name)
         if self.stamps not in ("keep", "now"):
             raise InvalidValueError("stamps", f"expected keep or now, got {self.stamps!a}")
-        if self.speed < 0 or self.clock_hz < 0:
+        if not (0 <= self.speed < math.inf and 0 <= self.clock_hz < math.inf):
             raise InvalidValueError("speed", "expected 0 or more for speed and clock")
 
 
