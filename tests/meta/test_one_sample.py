@@ -17,7 +17,8 @@ PAGE = ROOT / "docs" / "topics" / "one-sample.md"
 ROWS_COUNT_MAX = 12  # a way with more of them is wrong, not its table
 _ROW = re.compile(r"^\| `([\w/]+\.py):([\w.]+)` \|")
 
-# Puts samples and prints, for each step, which functions each thread called.
+# Puts samples and prints, for each step, which functions each thread called: of a sample in steady
+# state several times, as its publisher leaves the socket to the I/O thread where that is at work.
 PROGRAM = """
 import json, os, sys, threading
 import elea
@@ -62,13 +63,13 @@ for mode in ("peer", "router"):
     near._context.driver.write_at_once()  # puts of a burst would be left to the I/O thread
     publisher = near.declare_publisher("a")
     sys.setprofile(note)
-    for step, count in (("new", 3), ("steady", 1)):
+    for step, count in [("new", 3), *[("steady", 1)] * 20]:
         is_on = True
         for _ in range(count):
             put(publisher, got)
         near.info.zid()
         is_on = False
-        steps[f"{mode} {step}"] = list(calls.values())
+        steps.setdefault(f"{mode} {step}", []).extend(calls.values())
         calls = {}
     sys.setprofile(None)
 json.dump(steps, sys.stdout)

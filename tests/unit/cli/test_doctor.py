@@ -108,15 +108,22 @@ def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["-l", "tls/127.0.0.1:0"], "listen", "correct what it names"),
         (
-            ["-m", "client", "--cfg", 'connect/endpoints:["warp/127.0.0.1:1"]'],
+            ["-m", "client", "-c", "warp.json5"],
             "handshake warp/127.0.0.1:1",
             "there are memory, serial, tcp, tls",
         ),
     ],
 )
 def test_the_advice_was_to_free_an_address_whatever_was_wrong(
-    arguments: list[str], check: str, advice: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    check: str,
+    advice: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("warp.json5").write_text('{connect:{endpoints:["warp/127.0.0.1:1"]}}')
     code, checks = examine(capsys, *arguments)
     assert code == 1
     assert checks[check]["advice"].startswith(advice)

@@ -56,6 +56,19 @@ TLS = "tls/127.0.0.1:7447"
         (connect("tcp/10.0.0.1"), "connect/endpoints: tcp/10.0.0.1: locator"),
         (listen("tcp/127.0.0.1:1#foo=1"), "unknown option 'foo'; known are bind, dscp"),
         (connect("tcp/127.0.0.1:1#so_sendbuf=1"), "did you mean so_sndbuf?"),
+    ],
+)
+def test_endpoints_that_cannot_be_are_wrong_usage(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = checked(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert complaint in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
         (["-l", TLS], "listen/endpoints: tls/127.0.0.1:7447: a tls listener needs"),
         (
             ["-e", TLS, "--cfg", 'transport/link/tls/root_ca_certificate:"/nonexistent/ca.pem"'],
@@ -280,7 +293,7 @@ def test_an_unknown_scheme_ends_a_router_before_it_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["router", "-l", "tcp/127.0.0.1:0", *connect("warp/127.0.0.1:9999")]
-    assert main(arguments) == 1
+    assert main(arguments) == 2
     assert "no scheme 'warp'; there are memory, serial, tcp" in capsys.readouterr().err
 
 
