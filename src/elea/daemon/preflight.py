@@ -29,6 +29,7 @@ from elea.link.tls_context import certificate_end_s, client_context, server_cont
 from elea.locator import Endpoint
 from elea.node.settings import NodeSettings
 
+_TLS: Final = "transport/link/tls"
 _SIDES: Final = ("listen", "connect")
 
 
@@ -63,6 +64,7 @@ def check_all(config: Config, services: Services, *, allow_plain: bool) -> None:
     check(config, services, allow_plain=allow_plain)
     _check_client(config)
     _check_group(config)
+    _check_listeners(config)
     for path, reason in expired(config):
         raise ConfigError(path, reason)
     services.check_parts(config)
@@ -105,6 +107,7 @@ def notes(config: Config, services: Services) -> Iterator[str]:
             " pip install 'elea[compression]'"
         )
     yield from _unused_rules(config)
+    yield from _unused_certificate(config)
     yield from services.notes(config)
 
 
@@ -127,6 +130,27 @@ def _check_group(config: Config) -> None:
     if not ip_address(group.rpartition(":")[0].strip("[]")).is_multicast:
         reason = "a group is legal, of 224.0.0.0/4 or ff00::/8, as the default 224.0.0.224:7446"
         raise ConfigError(path, f"saw {group!r}; {reason}")
+
+
+def _check_listeners(config: Config) -> None:
+    """The second one of two would find its address in use."""
+    seen: set[str] = set()
+    for endpoint in (one for group in config.endpoints("listen") for one in group):
+        text = str(endpoint.locator())
+        if text in seen and not text.endswith(":0"):  # port 0: each gets one of its own
+            raise ConfigError("listen/endpoints", f"{text} is there twice; remove one")
+        seen.add(text)
+
+
+def _unused_certificate(config: Config) -> Iterator[str]:
+    """A connecting side shows its certificate with mutual TLS only."""
+    enabled = f"{_TLS}/enable_mtls"
+    if config.value(enabled, bool):
+        return
+    for name in ("connect_certificate", "connect_private_key"):
+        for key in (name, f"{name}_base64"):
+            if config.get(f"{_TLS}/{key}") is not None:
+                yield f"{_TLS}/{key} has no effect: {enabled} is false, so it is never shown"
 
 
 def _unused_rules(config: Config) -> Iterator[str]:

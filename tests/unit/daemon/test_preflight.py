@@ -125,6 +125,25 @@ def test_options_were_read_when_a_link_was_there(
     assert complaint in err
 
 
+def test_a_listener_that_is_there_twice_could_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+    """The router that was started ended: the address was in use, by itself."""
+    twice = ["-l", "tcp/127.0.0.1:17447", "-l", "tcp/127.0.0.1:17447"]
+    code, out, err = checked(capsys, *twice)
+    assert (code, out) == (1, "")
+    assert "listen/endpoints: tcp/127.0.0.1:17447 is there twice; remove one" in err
+    code, _, _ = checked(capsys, "-l", "tcp/127.0.0.1:0", "-l", "tcp/127.0.0.1:0")
+    assert code == 0
+
+
+def test_a_certificate_that_is_never_shown_was_taken_in_silence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    key = "transport/link/tls/connect_private_key"
+    code, out, _ = checked(capsys, "--cfg", f'{key}:"key.pem"')
+    assert code == 0
+    assert f"without effect: {key} has no effect: transport/link/tls/enable_mtls is false" in out
+
+
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
