@@ -222,6 +222,34 @@ def test_a_bridge_that_took_over_put_the_history_of_durable_writers_again() -> N
         samples.undeclare()
 
 
+@line("D-312", "D-509", "D-566")
+def test_instances_of_a_bridge_that_crashed_and_came_back_stayed_away() -> None:
+    """They have no writer meanwhile; then they are what durable readers get, as before."""
+    one, two = next_domain(), next_domain()
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
+    durable: dict[str, Any] = {"depth": 1, "durability": "transient_local"}
+    with (
+        elea.open(config_of(listen=endpoint, mode="router")) as near,
+        bridge(near, two),
+        peer(one) as left,
+        peer(two) as right,
+    ):
+        left.writer("w", "Kept", "Keyed", **durable)
+        left.write("w", [{"id": id_, "value": id_} for id_ in range(3)])
+        right.reader("r", "Kept", "Keyed", **durable)
+        for zid in ("a0", "a1"):
+            with other_bridge(zid, one, endpoint) as other:
+                found = right.taken("r", 3)
+                assert sorted(x["value"]["id"] for x in found if x["valid"]) == [0, 1, 2]
+                right.reader(zid, "Kept", "Keyed", **durable)
+                late = right.taken(zid, 3)
+                assert sorted(x["value"]["id"] for x in late if x["valid"]) == [0, 1, 2]
+                if zid == "a0":
+                    other.end(crash=True)
+                    ended = right.taken("r", 3)
+                    assert [(x["state"], x["valid"]) for x in ended] == [(64, False)] * 3
+
+
 def kept_of(session: elea.Session, key: str) -> list[elea.Reply]:
     none = QueryConsolidation(ConsolidationMode.NONE)
     expr = f"{key}/@dds_pub_cache/*"

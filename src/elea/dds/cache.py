@@ -197,6 +197,10 @@ class Written:
         if times is not None:
             times.pop(time, None)
 
+    def forget_writer(self, writer: bytes) -> None:
+        """Forget all stamps of a writer: what it wrote is kept for late readers no more."""
+        self._times.pop(writer, None)
+
 
 class Arrived(NamedTuple):
     """A sample on its way to DDS, of history or live, with what orders it."""

@@ -134,6 +134,15 @@ class MirrorWriters:
         for writer in self._current.values():
             self._is_acknowledged(writer)
 
+    def lose_instances(self, source: bytes) -> None:
+        """Have the instances of a remote writer that is gone unregistered (D-509).
+
+        Late readers do not get them any more: its bridge may bring them again (D-566).
+        """
+        for one in self.all():
+            one.written.forget_writer(source)
+        self._bridge.upkeep.wake(self._route)
+
     def flush(self) -> None:
         """Send what batching holds back."""
         for writer in self._current.values():

@@ -215,7 +215,7 @@ class ToDds:
     def source_gone(self, guid: bytes) -> None:
         """A remote writer is gone: unregister what only this one wrote (D-509)."""
         if self.tracking.gone(guid):
-            self._bridge.upkeep.wake(self)
+            self._writers.lose_instances(guid)
 
     def _unregister_left(self) -> bool:
         """Unregister the instances of writers that are gone; False if there is no room."""
