@@ -26,7 +26,7 @@ UNSET: Final = _Unset()
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class Setting:
     """One key of a section.
 
     Attributes:
@@ -66,7 +66,7 @@ class Section:
         ignored: Further names that are legal, and without effect.
     """
 
-    keys: tuple[Key, ...]
+    keys: tuple[Setting, ...]
     ignored: tuple[str, ...] = ()
 
     @property
@@ -107,7 +107,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Converted:
     """A kind whose values are made into something; what making raises is the reason."""
 
     kind: Kind
@@ -133,7 +133,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Bounded:
     """A number between two others, both included; it need not be whole."""
 
     least: float

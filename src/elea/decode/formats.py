@@ -147,6 +147,9 @@ def format_named(name: str) -> Format | None:
 
 
 _BY_ID: Final = {number: format_named(name) for number, name in enumerate(NAMES)}
+_READ: Final = {
+    number: one.read for number, one in _BY_ID.items() if one is not None and one.read is not None
+}
 _UNDECLARED: Final = {Encoding(name).id: one for one in FORMATS for name in one.undeclared}
 
 
@@ -173,6 +176,9 @@ def value_of(payload: bytes, encoding: Encoding, layout: Layout | None = None) -
         >>> value_of(b"\\x82\\x01\\xf5", Encoding("application/cbor"))
         [1, True]
     """
+    read = _READ.get(encoding.id)  # most payloads say what they hold
+    if read is not None:
+        return read(payload)
     found = format_of(encoding)
     if found is None and layout is not None:
         found = _UNDECLARED.get(encoding.id)

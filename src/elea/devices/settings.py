@@ -9,7 +9,7 @@ from typing import Final
 
 from elea.choices import XRCE_GROUP
 from elea.config.kinds import Bool, Free, Integer, Text, Value
-from elea.config.section import FOREIGN, FilePath, Key, Made, Own, Section, Several
+from elea.config.section import FOREIGN, Converted, FilePath, Own, Section, Setting, Several
 from elea.config.shapes import KEY_EXPR
 from elea.devices.access import Access, pid_of
 from elea.devices.lines import endpoint_of
@@ -41,36 +41,38 @@ _COUNT: Final = Integer(1, 1_000_000)
 _LIMITS: Final = DEFAULT_LIMITS
 SECTION: Final = Section(
     (
-        Key(
+        Setting(
             "listen",
-            Several(Made(Text("udp/HOST:PORT or tcp/HOST:PORT"), endpoint_of), may_be_empty=True),
+            Several(
+                Converted(Text("udp/HOST:PORT or tcp/HOST:PORT"), endpoint_of), may_be_empty=True
+            ),
             "where devices are served; none",
             legal="`udp/HOST:PORT` or `tcp/HOST:PORT`, or several",
         ),
-        Key(
+        Setting(
             "shared_port",
             Bool(),
             "whether they are served at the plain TCP listeners of the node as well; true, unless"
             " users have to prove themselves there or access is controlled",
         ),
-        Key("scouting", Bool(), "whether Scouts by multicast are answered; as for Zenoh"),
-        Key(
+        Setting("scouting", Bool(), "whether Scouts by multicast are answered; as for Zenoh"),
+        Setting(
             "group",
             Text("an IP address and a port", _group),
             f"the group of those; `{XRCE_GROUP}`",
         ),
-        Key(
+        Setting(
             "interface",
             Text("names or addresses separated by commas, or `auto`"),
             "where that group is joined; `auto`, or loopback if devices are served there alone",
         ),
-        Key(
+        Setting(
             "lease_ms",
-            Made(_LEASE_MS, _MS_NS.__mul__),
+            Converted(_LEASE_MS, _MS_NS.__mul__),
             "what devices are told that silence of the gateway may last; 10000",
             field="lease_ns",
         ),
-        Key(
+        Setting(
             "frame_len",
             Free(),
             "the longest frame to a device, as is said of its pid, of where it is served, or of"
@@ -78,48 +80,48 @@ SECTION: Final = Section(
             legal=f"{FRAME_LEN_MIN} to {FRAME_LEN_MAX}, or `{{NAME: bytes}}`; a name is a pid, one"
             " of `listen`, `shared` for the shared port, or `*`",
         ),
-        Key(
+        Setting(
             "resources",
             Own("{PID: {ID: name}}", Resources.read),
             "what ids mean that a device uses and never declares; `@xrce/rid/ID`",
             legal="`{PID: {ID: name}}` with even ids and names such as `lab/t`; `*` is all other"
             " pids",
         ),
-        Key("transient", Bool(), "whether transient samples are kept, in memory; true"),
-        Key(
+        Setting("transient", Bool(), "whether transient samples are kept, in memory; true"),
+        Setting(
             "persistent",
-            Made(FilePath("a directory"), Path),
+            Converted(FilePath("a directory"), Path),
             "where persistent samples are kept; if none, they are transient",
         ),
-        Key(
+        Setting(
             "key_exprs",
             Several(KEY_EXPR, may_be_empty=True),
             "the keys that queries are answered for, from what is kept; `**`",
         ),
-        Key(
+        Setting(
             "interest_always",
             Bool(),
             "whether publishers are told of a reader, whether there is one or not; false",
         ),
-        Key("sessions_count", _COUNT, f"devices at a time; {_LIMITS.xrce_sessions_count}"),
-        Key(
+        Setting("sessions_count", _COUNT, f"devices at a time; {_LIMITS.xrce_sessions_count}"),
+        Setting(
             "sessions_host_count",
             _COUNT,
             f"those of one address, unless it is of this host; {_LIMITS.xrce_sessions_host_count}",
         ),
-        Key(
+        Setting(
             "keys_file",
-            Made(FilePath("a file of `pid:key` lines"), Path),
+            Converted(FilePath("a file of `pid:key` lines"), Path),
             "the devices that are served, if they prove that they have their keys; anybody is"
             " served",
             legal="a file of `pid:key` lines in hexadecimal, which other users cannot read",
         ),
-        Key(
+        Setting(
             "moves",
             Bool(),
             "whether a device may go on from another address; true, unless there is a `keys_file`",
         ),
-        Key(
+        Setting(
             "access",
             Own("pids with what they may read and write", Access.read),
             "what devices may read and write, and nothing else; everything",

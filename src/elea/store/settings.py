@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from elea.config.kinds import Bool, Choice, Either, Free, Integer, Text, Value, public, refuse
-from elea.config.section import FOREIGN, ByName, Key, Made, Section
+from elea.config.section import FOREIGN, ByName, Converted, Section, Setting
 from elea.config.shapes import KEY_EXPR, key_expr
 from elea.errors import ConfigError, InvalidValueError
 from elea.keyexpr.keyexpr import KeyExpr
@@ -55,16 +55,16 @@ _VOLUME_OF_STORAGE: Final = Either(
 )
 _COLLECTION: Final = Section(
     (
-        Key(
+        Setting(
             "period",
-            Made(Integer(1, _SECONDS_MAX), _TO_NS),
+            Converted(Integer(1, _SECONDS_MAX), _TO_NS),
             "between two looks for what can be forgotten; 30",
             30 * _NANOS,
             legal="seconds",
         ),
-        Key(
+        Setting(
             "lifespan",
-            Made(Integer(0, _SECONDS_MAX), _TO_NS),
+            Converted(Integer(0, _SECONDS_MAX), _TO_NS),
             "how long deletions are remembered; 86400",
             86_400 * _NANOS,
             legal="seconds",
@@ -73,31 +73,31 @@ _COLLECTION: Final = Section(
 )
 STORAGE: Final = Section(
     (
-        Key("key_expr", KEY_EXPR, "the keys whose values are kept", needed=True),
-        Key(
+        Setting("key_expr", KEY_EXPR, "the keys whose values are kept", needed=True),
+        Setting(
             "volume",
             _VOLUME_OF_STORAGE,
             "where; the rest of the object is for the volume",
             legal="a name, or an object with `id`",
             needed=True,
         ),
-        Key(
+        Setting(
             "strip_prefix",
             Text("a key", _key),
             "left out of keys towards the volume; it begins `key_expr`",
             None,
         ),
-        Key(
+        Setting(
             "complete",
-            Either((Bool(), Made(Choice(("true", "false")), "true".__eq__))),
+            Either((Bool(), Converted(Choice(("true", "false")), "true".__eq__))),
             "whether it knows every value of its keys; false",
             default=False,
             legal="true or false",
         ),
-        Key("garbage_collection", _COLLECTION, "", _COLLECTION.read({}, "")),
-        Key(
+        Setting("garbage_collection", _COLLECTION, "", _COLLECTION.read({}, "")),
+        Setting(
             "replication",
-            Made(Free("nothing"), _not_aligned),
+            Converted(Free("nothing"), _not_aligned),
             "this version does not align storages of several nodes",
             legal="not legal",
         ),
@@ -105,24 +105,26 @@ STORAGE: Final = Section(
 )
 VOLUME: Final = Section(
     (
-        Key(
+        Setting(
             "backend",
             Text("the name of a volume"),
             "what it is: `memory`, `fs`, `sqlite`, `log`, or a package's; its name",
             legal="a name",
         ),
-        Key("__required__", Free(), "for Eclipse Zenoh, as `__path__`; without effect"),
+        Setting("__required__", Free(), "for Eclipse Zenoh, as `__path__`; without effect"),
     )
 )
 _SECTION: Final = Section(
     (
-        Key(
+        Setting(
             "volumes",
             ByName(Free("an object", object_only=True), "an object of volumes by name", _name),
             "",
             default={},
         ),
-        Key("storages", ByName(STORAGE, "an object of storages by name", _name), "", default={}),
+        Setting(
+            "storages", ByName(STORAGE, "an object of storages by name", _name), "", default={}
+        ),
     ),
     (*FOREIGN, "backend_search_dirs"),
 )

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from elea.config.kinds import Bool, Choice, Integer, ListOf, Text, Value, refuse
-from elea.config.section import FOREIGN, ByName, FilePath, Key, Own, Section
+from elea.config.section import FOREIGN, ByName, FilePath, Own, Section, Setting
 from elea.config_file import read_token
 from elea.errors import ConfigError, InvalidValueError
 from elea.limits import DEFAULT_LIMITS, Limits
@@ -82,47 +82,47 @@ _BODY_LEN: Final = DEFAULT_LIMITS.web_body_len
 _STREAMS: Final = DEFAULT_LIMITS.web_streams_count
 SECTION: Final = Section(
     (
-        Key("http_port", Own(_ADDRESS, address_of), "where it is served; needed", needed=True),
-        Key(
+        Setting("http_port", Own(_ADDRESS, address_of), "where it is served; needed", needed=True),
+        Setting(
             "allowed_hosts",
             ListOf(Text("names without scheme and port, such as 'router.local'", _host)),
             "names in `Host` beside `localhost` and addresses; none",
             default=(),
         ),
-        Key(
+        Setting(
             "allowed_origins",
             ListOf(Text("'*', or origins such as 'https://panel.example'", _origin)),
             "web pages that may use it; none",
             default=(),
         ),
-        Key("token_file", FilePath(), f"holds the token; else the variable `{TOKEN_ENV}`"),
-        Key(
+        Setting("token_file", FilePath(), f"holds the token; else the variable `{TOKEN_ENV}`"),
+        Setting(
             "users",
             ByName(FilePath(), "files with tokens by the names of users", _user),
             "further tokens; none",
             default={},
         ),
-        Key(
+        Setting(
             "protect",
             Choice((WRITES, EVERYTHING)),
             "what needs a token; `writes`",
             default=WRITES,
         ),
-        Key("allow_open", Bool(), "whether other hosts may write without a token; false"),
-        Key("tls_certificate", FilePath(), "PEM of the certificate, to serve HTTPS; none"),
-        Key("tls_private_key", FilePath(), "PEM of its key; none"),
-        Key("tls_client_ca", FilePath(), "PEM of who signs certificates of users; none"),
-        Key("body_len", Integer(1, 1 << 30), f"bytes of a body; {_BODY_LEN}", _BODY_LEN),
-        Key("streams_count", _COUNT, f"subscriptions at once; {_STREAMS}", _STREAMS),
-        Key("streams_per_address_count", _COUNT, "those of one address; half of them"),
-        Key("query_timeout_ms", Integer(1, 600_000), "of a query, at most; 10000"),
-        Key("dashboard", Bool(), "whether the page is served; true"),
-        Key(
+        Setting("allow_open", Bool(), "whether other hosts may write without a token; false"),
+        Setting("tls_certificate", FilePath(), "PEM of the certificate, to serve HTTPS; none"),
+        Setting("tls_private_key", FilePath(), "PEM of its key; none"),
+        Setting("tls_client_ca", FilePath(), "PEM of who signs certificates of users; none"),
+        Setting("body_len", Integer(1, 1 << 30), f"bytes of a body; {_BODY_LEN}", _BODY_LEN),
+        Setting("streams_count", _COUNT, f"subscriptions at once; {_STREAMS}", _STREAMS),
+        Setting("streams_per_address_count", _COUNT, "those of one address; half of them"),
+        Setting("query_timeout_ms", Integer(1, 600_000), "of a query, at most; 10000"),
+        Setting("dashboard", Bool(), "whether the page is served; true"),
+        Setting(
             "operate_token_file",
             FilePath(),
             f"holds the token to operate by the page; else the variable `{OPERATE_ENV}`",
         ),
-        Key("operate_link", Bool(), "whether one is made while the service runs; false"),
+        Setting("operate_link", Bool(), "whether one is made while the service runs; false"),
     ),
     # Eclipse Zenoh's, without effect here.
     (*FOREIGN, "__plugin__", "work_thread_num", "max_block_thread_num"),

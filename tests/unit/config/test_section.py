@@ -10,13 +10,13 @@ import pytest
 from elea.config.kinds import Bool, Integer, Text
 from elea.config.section import (
     FOREIGN,
+    Bounded,
     ByName,
+    Converted,
     FilePath,
-    Key,
-    Made,
     Own,
-    Range,
     Section,
+    Setting,
     Several,
 )
 from elea.config.shapes import KEY_EXPR, key_expr
@@ -26,13 +26,17 @@ from elea.secret import Secret
 PATH = "plugins/lamp"
 LAMP = Section(
     (
-        Key("keys", Several(KEY_EXPR), "what it shines on; needed", needed=True),
-        Key("watts", Made(Integer(1, 100), (1_000).__mul__), "of power; 40", 40_000, field="mw"),
-        Key("token_file", FilePath(), "who may switch it"),
-        Key("names", ByName(Text(), "texts by key expression", key_expr), "of places", default={}),
-        Key("timer", Section((Key("seconds", Integer(1), "until it is dark; 9", 9),)), ""),
-        Key("odd", Own("what is odd", lambda value, path: (value, path)), "what it is"),
-        Key("dim", Bool(), "whether it is dim; false", legal="`true`"),
+        Setting("keys", Several(KEY_EXPR), "what it shines on; needed", needed=True),
+        Setting(
+            "watts", Converted(Integer(1, 100), (1_000).__mul__), "of power; 40", 40_000, field="mw"
+        ),
+        Setting("token_file", FilePath(), "who may switch it"),
+        Setting(
+            "names", ByName(Text(), "texts by key expression", key_expr), "of places", default={}
+        ),
+        Setting("timer", Section((Setting("seconds", Integer(1), "until it is dark; 9", 9),)), ""),
+        Setting("odd", Own("what is odd", lambda value, path: (value, path)), "what it is"),
+        Setting("dim", Bool(), "whether it is dim; false", legal="`true`"),
     ),
     FOREIGN,
 )
@@ -122,6 +126,6 @@ def test_a_section_without_keys_has_none() -> None:
 
 @pytest.mark.parametrize("value", [-1, 100.5, float("nan"), True, "5"])
 def test_a_range_is_kept(value: Any) -> None:
-    assert Range(0, 100).read(99.5, "a") == 99.5
+    assert Bounded(0, 100).read(99.5, "a") == 99.5
     with pytest.raises(ConfigError, match="a: expected a number from 0 to 100, got"):
-        Range(0, 100).read(value, "a")
+        Bounded(0, 100).read(value, "a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.config.kinds import Choice, Text
-from elea.config.section import Key, Made, Range, Section
+from elea.config.section import Bounded, Converted, Section, Setting
 
 _LEN_MAX: Final = 1 << 60
 _SECONDS_MAX: Final = 100 * 365 * 86_400
@@ -16,31 +16,31 @@ def _nanoseconds(seconds: float) -> int:
 
 
 # Of a volume.
-ROOT: Final = Key("root", Text(), "the directory below which it writes", default=None)
-LOW_WATER: Final = Key(  # for all who write there (T41)
-    "low_water_percent", Range(0, 100), "of the disk that stays free; 5", 5.0
+ROOT: Final = Setting("root", Text(), "the directory below which it writes", default=None)
+LOW_WATER: Final = Setting(  # for all who write there (T41)
+    "low_water_percent", Bounded(0, 100), "of the disk that stays free; 5", 5.0
 )
 
 # Of a storage.
-DIR: Final = Key("dir", Text(), "its place below `root`; its name", default=None)
-QUOTA: Final = Key(
+DIR: Final = Setting("dir", Text(), "its place below `root`; its name", default=None)
+QUOTA: Final = Setting(
     "quota",
-    Made(Range(0, _LEN_MAX), int),
+    Converted(Bounded(0, _LEN_MAX), int),
     "bytes it may hold; no bound, 256 MiB in memory",
     default=None,
 )
-HISTORY: Final = Key(
+HISTORY: Final = Setting(
     "history", Choice(("latest", "all")), "`latest` or `all` values; latest", default="latest"
 )
-RETAIN: Final = Key(
+RETAIN: Final = Setting(
     "retain",
-    Made(Range(1, _LEN_MAX), int),
+    Converted(Bounded(1, _LEN_MAX), int),
     "bytes; the oldest values go beyond them",
     default=None,
 )
-RETAIN_AGE: Final = Key(
+RETAIN_AGE: Final = Setting(
     "retain_age",
-    Made(Range(1, _SECONDS_MAX), _nanoseconds),
+    Converted(Bounded(1, _SECONDS_MAX), _nanoseconds),
     "seconds; values that are older may go",
     default=None,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from elea.config.kinds import Text, Value
-from elea.config.section import FilePath, Key, Made, Section
+from elea.config.section import Converted, FilePath, Section, Setting
 from elea.config_file import read_token
 from elea.errors import ConfigError, InvalidValueError
 from elea.secret import Secret
@@ -35,23 +35,23 @@ def _bound(text: str) -> Location:
 
 SECTION: Final = Section(
     (
-        Key(
+        Setting(
             "location",
-            Made(Text(_LEGAL), _bound),
+            Converted(Text(_LEGAL), _bound),
             "where logs can be read over Arrow Flight; other hosts need TLS and a token; needed",
             legal="`grpc://IP:PORT`, `grpc+tls://IP:PORT`",
             needed=True,
         ),
-        Key("tls_certificate", FilePath(), "PEM of the certificate, for `grpc+tls`"),
-        Key("tls_private_key", FilePath(), "PEM of its key, for `grpc+tls`"),
-        Key(
+        Setting("tls_certificate", FilePath(), "PEM of the certificate, for `grpc+tls`"),
+        Setting("tls_private_key", FilePath(), "PEM of its key, for `grpc+tls`"),
+        Setting(
             "token_file",
             FilePath(),
             f"holds the token that readers have to show; else the variable `{TOKEN_ENV}`",
         ),
-        Key(
+        Setting(
             "advertise",
-            Made(Text(_LEGAL), Location.parse),
+            Converted(Text(_LEGAL), Location.parse),
             "what readers are told in place of `location`, such as the name in the certificate",
             legal="`grpc://HOST:PORT`, `grpc+tls://HOST:PORT`",
         ),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.config.kinds import Bool, Text, Value
-from elea.config.section import FOREIGN, ByName, FilePath, Key, Made, Section, Several
+from elea.config.section import FOREIGN, ByName, Converted, FilePath, Section, Setting, Several
 from elea.config.shapes import KEY_EXPR, key_expr
 from elea.decode.layout import Layout, parse_layout
 from elea.errors import MissingDependencyError
@@ -21,22 +21,24 @@ if TYPE_CHECKING:
 
 NAME: Final = "historian"
 _PATH: Final = f"plugins/{NAME}"
-_FOLDERS: Final = Made(FilePath("a directory"), Path)
+_FOLDERS: Final = Converted(FilePath("a directory"), Path)
 
 SECTION: Final = Section(
     (
-        Key("logs", Several(_FOLDERS), "the logs that are answered from; needed", needed=True),
-        Key(
+        Setting("logs", Several(_FOLDERS), "the logs that are answered from; needed", needed=True),
+        Setting(
             "tables",
             Several(_FOLDERS, may_be_empty=True),
             "and the tables that logs were archived to; none",
         ),
-        Key("key_exprs", Several(KEY_EXPR), "the keys that are answered for; `**`", ("**",)),
-        Key("complete", Bool(), "whether the logs have all there is of these keys; false", False),
-        Key(
+        Setting("key_exprs", Several(KEY_EXPR), "the keys that are answered for; `**`", ("**",)),
+        Setting(
+            "complete", Bool(), "whether the logs have all there is of these keys; false", False
+        ),
+        Setting(
             "layouts",
             ByName(
-                Made(Text("the text of a layout"), parse_layout),
+                Converted(Text("the text of a layout"), parse_layout),
                 "layouts by key expression",
                 key_expr,
             ),

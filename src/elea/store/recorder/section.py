@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from elea.config.kinds import Bool, Choice, Free, Integer, Text, Value, refuse
-from elea.config.section import FOREIGN, ByName, FilePath, Key, Range, Section, Several
+from elea.config.section import FOREIGN, Bounded, ByName, FilePath, Section, Setting, Several
 from elea.errors import ConfigError, EleaError
 from elea.store.flight.settings import SECTION as FLIGHT
 from elea.store.flight.settings import FlightSettings
@@ -39,38 +39,44 @@ class _Seconds:
 
 _CODEC: Final = Choice(COMPRESSIONS)
 _OF_RECORDING: Final = (
-    Key(
+    Setting(
         "key_exprs",
         Several(Text("key expressions that do not meet")),
         "what is recorded; `fleet/{robot}/**` names a chunk",
         legal="key expressions that do not meet",
         needed=True,
     ),
-    Key("name", Text("a name or template"), "of the log, as `{robot}`; <name>"),
-    Key("liveliness", Bool(), "record tokens that come and go; false"),
-    Key("history", Bool(), "ask caches for what was before; false"),
-    Key("storages", Bool(), "ask storages, and all who answer; false"),
-    Key("recovery", Bool(), "ask caches for what is missing; true"),
+    Setting("name", Text("a name or template"), "of the log, as `{robot}`; <name>"),
+    Setting("liveliness", Bool(), "record tokens that come and go; false"),
+    Setting("history", Bool(), "ask caches for what was before; false"),
+    Setting("storages", Bool(), "ask storages, and all who answer; false"),
+    Setting("recovery", Bool(), "ask caches for what is missing; true"),
 )
 _OF_LOG: Final = (
-    Key("shards", _LEN, "of a log that is made; 1", field="shards_count"),
-    Key("compression", _CODEC, "of rows that come in; none"),
-    Key("packing", _CODEC, "of files that are closed; zstd"),
-    Key("pack_age", _Seconds(), "after the last row of a file; 600", field="pack_age_ns"),
-    Key("segment_len", _LEN, "bytes of one file; 134217728"),
-    Key("segment_age", _Seconds(), "of one file; 3600", field="segment_age_ns"),
-    Key("retain_len", _LEN, "bytes; the oldest go beyond; no bound"),
-    Key("retain_age", _Seconds(), "older ones go; no bound", field="retain_age_ns"),
-    Key("retain_consumed", Bool(), "delete a segment once every consumer has committed it; false"),
-    Key("quota", _LEN, "bytes; refuse samples beyond; no bound", field="quota_len"),
-    Key("low_water_percent", Range(0, 100), "of the disk stay free; 5"),
+    Setting("shards", _LEN, "of a log that is made; 1", field="shards_count"),
+    Setting("compression", _CODEC, "of rows that come in; none"),
+    Setting("packing", _CODEC, "of files that are closed; zstd"),
+    Setting("pack_age", _Seconds(), "after the last row of a file; 600", field="pack_age_ns"),
+    Setting("segment_len", _LEN, "bytes of one file; 134217728"),
+    Setting("segment_age", _Seconds(), "of one file; 3600", field="segment_age_ns"),
+    Setting("retain_len", _LEN, "bytes; the oldest go beyond; no bound"),
+    Setting("retain_age", _Seconds(), "older ones go; no bound", field="retain_age_ns"),
+    Setting(
+        "retain_consumed", Bool(), "delete a segment once every consumer has committed it; false"
+    ),
+    Setting("quota", _LEN, "bytes; refuse samples beyond; no bound", field="quota_len"),
+    Setting("low_water_percent", Bounded(0, 100), "of the disk stay free; 5"),
 )
 _RECORDING: Final = Section((*_OF_RECORDING, *_OF_LOG))
 _SECTION: Final = Section(
     (
-        Key("directory", FilePath("the path of a directory"), "below which the logs are; needed"),
-        Key("flight", Free("an object", object_only=True), "how they are read over Arrow Flight"),
-        Key("recordings", ByName(_RECORDING, "an object of recordings by name"), "by name"),
+        Setting(
+            "directory", FilePath("the path of a directory"), "below which the logs are; needed"
+        ),
+        Setting(
+            "flight", Free("an object", object_only=True), "how they are read over Arrow Flight"
+        ),
+        Setting("recordings", ByName(_RECORDING, "an object of recordings by name"), "by name"),
     ),
     FOREIGN,
 )

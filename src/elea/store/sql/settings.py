@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from elea.config.kinds import Either, Integer, Text, Value
-from elea.config.section import FOREIGN, ByName, FilePath, Key, Made, Section
+from elea.config.section import FOREIGN, ByName, Converted, FilePath, Section, Setting
 from elea.errors import ConfigError, InvalidValueError
 from elea.limits import DEFAULT_LIMITS
 
@@ -24,40 +24,40 @@ def _name(text: str) -> str:
     return text
 
 
-_FOLDER: Final = Made(FilePath("a directory"), Path)
+_FOLDER: Final = Converted(FilePath("a directory"), Path)
 _LIMITS: Final = DEFAULT_LIMITS
 SECTION: Final = Section(
     (
-        Key(
+        Setting(
             "name",
             Text("letters, digits and `_`", _name),
             "questions are put to `@sql/<name>`; `lake`",
             default="lake",
         ),
-        Key(
+        Setting(
             "tables",
             Either((_FOLDER, ByName(_FOLDER, "directories of tables by name", _name))),
             "what may be asked about; of one directory, every table right below it; needed",
             legal="directories by name, or one directory of tables",
             needed=True,
         ),
-        Key(
+        Setting(
             "rows",
             Integer(1),
             f"of one answer; {_LIMITS.sql_rows_count}",
             default=_LIMITS.sql_rows_count,
             field="rows_count",
         ),
-        Key(
+        Setting(
             "seconds",
             Integer(1),
             f"for one answer; {_LIMITS.sql_time_ns // 10**9}",
             default=_LIMITS.sql_time_ns // 10**9,
             field="time_s",
         ),
-        Key(
+        Setting(
             "memory_mb",
-            Made(Integer(16), _MIB.__mul__),
+            Converted(Integer(16), _MIB.__mul__),
             f"for one answer; {_LIMITS.sql_memory_len // _MIB}",
             default=_LIMITS.sql_memory_len,
             field="memory_len",
