@@ -30,7 +30,7 @@ Marks = Mapping[str, Mapping[int, int]]
 
 
 class OutdatedError(StoreError):
-    """A commit whose base is not the table any more; nothing of it is in the table."""
+    """A commit whose base is not the table any more; its files and marks are not in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +110,14 @@ class Catalog(Protocol):
         """The table as it is now. What a killed commit left undone is done first."""
 
     def commit(self, base: Snapshot, change: Change) -> None:
-        """Change the table, if it is still as `base`; durable when it returns.
+        """Change the table, if it is still as `base`, or make it; durable when it returns.
 
-        A commit that reported an error and is in the table all the same returns. So does one that
-        makes a table, which needs columns.
+        Where a library reports an error, and the change is in the table all the same, it returns.
 
         Raises:
-            OutdatedError: the table has another version; nothing was changed.
-            StoreError: a mark would shrink, or a column would get another type.
+            OutdatedError: another commit came first. Columns may be there, files and marks are not.
+            StoreError: a mark would shrink, a column would get another type, or a table that is to
+                be made has no columns.
             Exception: from the file system or a library. Whether the change is in the table is not
                 known: its files must stay.
         """

@@ -217,7 +217,12 @@ class IcebergCatalog:
         self.root.mkdir(parents=True, exist_ok=True)
         design, schema = self._design, pa.schema(columns)
         catalog = DurableCatalog(self.root)
-        catalog.create_namespace_if_not_exists(design.name.partition(".")[0])
+        namespace = design.name.partition(".")[0]
+        try:
+            catalog.create_namespace_if_not_exists(namespace)
+        except Exception:  # of SQLAlchemy: another process made it between a look and an insertion
+            if not catalog.namespace_exists(namespace):
+                raise
         properties = _PROPERTIES | (_STATS if design.is_partitioned else {})
         if design.buckets:
             properties[BUCKETS] = json.dumps(dict(design.buckets))

@@ -104,6 +104,21 @@ def test_of_two_that_make_a_table_one_wins(tmp_path: Path, format: str) -> None:
     assert other.snapshot().schema == COLUMNS
 
 
+def test_the_namespace_of_iceberg_that_two_made_at_once_ended_one_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (opened(tmp_path / "table", "iceberg") for _ in range(2))
+    first, second = one.snapshot(), other.snapshot()
+    one.commit(first, Change(schema=COLUMNS))
+    looks, exists = [False], SqlCatalog.namespace_exists
+    monkeypatch.setattr(
+        SqlCatalog, "namespace_exists", lambda *args: looks.pop() if looks else exists(*args)
+    )
+    with pytest.raises(OutdatedError, match="expected version -1"):
+        other.commit(second, Change(schema=COLUMNS))
+    assert one.snapshot().version == other.snapshot().version
+
+
 def test_a_commit_on_an_old_snapshot_is_refused(catalog: Catalog) -> None:
     base = catalog.snapshot()
     late = add("late", 1)(catalog)
