@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 import logging
@@ -292,6 +293,11 @@ def test_the_lag_is_told(tmp_path: Path) -> None:
         assert told["s"] == {"0": 40}
 
 
+_KEY = base64.b64encode(
+    b"-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n\n"
+).decode()
+
+
 def test_the_pickle_of_a_reader_holds_no_secret(tmp_path: Path) -> None:
     config = tmp_path / "node.json5"
     config.write_text('{"transport": {"auth": {"usrpwd": {"user": "u", "password": "canary"}}}}')
@@ -302,4 +308,4 @@ def test_the_pickle_of_a_reader_holds_no_secret(tmp_path: Path) -> None:
     reader.initialOffset()
     assert b"canary" not in pickled(reader)
     with pytest.raises(ConfigError, match="holds a secret"):
-        stream(tmp_path, connect="tls/localhost:7447#connect_private_key_base64=canary")
+        stream(tmp_path, connect=f"tls/localhost:7447#connect_private_key_base64={_KEY}")
