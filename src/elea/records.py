@@ -278,7 +278,7 @@ class _Setter:
     Args:
         positional: The fields that may be given by position.
         defaults: The fields in order, with their defaults; `_MISSING`: there is none.
-        factories: What makes the defaults of some of them, for each value anew.
+        factories: What makes the defaults of some of them, for each value again.
         has_post: Whether the class has a `__post_init__`.
     """
 

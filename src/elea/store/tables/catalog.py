@@ -3,7 +3,7 @@
 There is one protocol and one implementation of it for each format. A commit is compare and set: it
 succeeds only on the table as a snapshot saw it, and it is durable when it returns. What a commit
 consists of depends on the table before it, so no format may move one on top of another's:
-`committed` makes it anew instead. Decision record 0021 has the windows between the effects.
+`committed` makes it again instead. Decision record 0021 has the windows between the effects.
 """
 
 from __future__ import annotations
@@ -243,6 +243,6 @@ def missing_columns(have: pa.Schema | None, wanted: pa.Schema | None) -> list[pa
             missing.append(column.with_nullable(True))
         elif have.field(column.name).type != column.type:
             seen = have.field(column.name).type
-            reason = f"is {seen}, and cannot become {column.type}; name it anew"
+            reason = f"is {seen}, and cannot become {column.type}; give the new column another name"
             raise StoreError(f"column {column.name} {reason}")
     return missing

@@ -73,7 +73,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 class DurableCatalog(SqlCatalog):
     """The catalog of the table in a directory.
 
-    A commit is one on the table that it was made for: PyIceberg loads it anew, and checks less.
+    A commit is one on the table that it was made for: PyIceberg loads it again, and checks less.
     """
 
     def __init__(self, root: Path) -> None:
