@@ -26,7 +26,7 @@ from elea.cli import exit_codes
 from elea.cli.main import VERBS, build_parser, version_text
 from elea.config import reference as config_reference
 from elea.daemon import reference as admin_reference
-from elea.dds import settings_keys as dds_section
+from elea.dds import section as dds_section
 from elea.devices import settings as xrce_section
 from elea.ros import settings as ros_section
 from elea.spark import reference as spark_reference

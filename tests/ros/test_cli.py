@@ -386,11 +386,11 @@ def test_the_section_of_the_configuration(talker: Robot, elea_ros2: Run, tmp_pat
         assert (code, "plugins/ros2/read_only: is true" in err) == (1, True), err
     assert "plugins/ros2/read_only: is true" in elea_ros2("doctor", *config)[1]
     for wrong, reason in (
-        ({"domian": 1}, "did you mean domain?"),
-        ({"domain": 300}, "expected 0 to 232"),
+        ({"domian": 1}, "the nearest known one is plugins/ros2/domain"),
+        ({"domain": 300}, "expected a whole number from 0 to 232, got the number 300"),
         ({"hidden": 1}, "expected true or false"),
-        ({"types": "x"}, "expected a list of paths"),
-        ({"distro": "noetic"}, "expected one of lyrical"),
+        ({"types": "x"}, "expected a list of: a path, got the text 'x'"),
+        ({"distro": "noetic"}, 'expected one of "lyrical"'),
         ({"node": "a b"}, "expected letters"),
         ([], "expected an object"),
     ):

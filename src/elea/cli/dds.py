@@ -127,7 +127,7 @@ def _verb(
 
 
 def _domain(text: str) -> int:
-    from elea.dds.settings_keys import DOMAIN_MAX
+    from elea.ros.formats.keys import DOMAIN_MAX
 
     if not text.isdigit() or int(text) > DOMAIN_MAX:
         raise argparse.ArgumentTypeError(f"expected 0 to {DOMAIN_MAX}, got {text!a}")

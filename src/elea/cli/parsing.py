@@ -217,7 +217,7 @@ def xrce_endpoint(text: str) -> str:
 
 def dds_domain(text: str) -> int:
     """A DDS domain, for argparse."""
-    from elea.dds.settings_keys import DOMAIN_MAX  # late: most routers bridge none
+    from elea.ros.formats.keys import DOMAIN_MAX  # late: most routers bridge none
 
     if not (text.isascii() and text.isdigit() and int(text) <= DOMAIN_MAX):
         raise argparse.ArgumentTypeError(f"expected 0 to {DOMAIN_MAX}, got {text!a}")

@@ -97,13 +97,15 @@ class Section:
         return found
 
     def rows(self, prefix: str = "") -> str:
-        """The table as rows of the reference."""
-        return "".join(
-            key.kind.rows(f"{prefix}{key.name}/")
-            if isinstance(key.kind, Section)
-            else f"| `{prefix}{key.name}` | {key.meaning} | {key.legal or key.kind.legal} |\n"
-            for key in self.keys
-        )
+        """The table as rows of the reference; an object has its own if `legal` shows its form."""
+        rows = ""
+        for key in self.keys:
+            within = key.kind.rows(f"{prefix}{key.name}/") if isinstance(key.kind, Section) else ""
+            if key.legal or not within:
+                legal = key.legal or key.kind.legal
+                rows += f"| `{prefix}{key.name}` | {key.meaning} | {legal} |\n"
+            rows += within
+        return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from elea.config.kinds import Value, unknown_key
+from elea.config.kinds import Text, Value, refuse
+from elea.config.section import Section, Setting, Several
 from elea.decode.layout import layout_text
 from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS
@@ -15,9 +16,14 @@ from elea.ros.formats.library import Library
 from elea.ros.formats.names import long_type
 from elea.ros.formats.shipped import shipped
 
-_KEYS: Final = ("layout", "keys", "ros", "definitions")
-_FORM: Final = (
-    'expected {layout: "{...}", keys: [...]}, or {ros: "pkg/msg/Name", definitions: FILE}'
+_FORM: Final = '{layout: "{...}", keys: [...]}, or {ros: "pkg/msg/Name", definitions: FILE}'
+_SECTION: Final = Section(
+    (
+        Setting("layout", Text(), "of samples; none"),
+        Setting("keys", Several(Text(), may_be_empty=True), "names of fields; none", default=()),
+        Setting("ros", Text(), "the name of a type of ROS; none"),
+        Setting("definitions", Text("a file"), "of types that ROS does not have; none", default=""),
+    )
 )
 
 
@@ -36,23 +42,14 @@ def declared_type(given: Value, path: str) -> DeclaredType:
     Raises:
         ConfigError: naming what is wrong.
     """
-    if not isinstance(given, dict):
-        raise ConfigError(path, _FORM)
-    for name in given:
-        if name not in _KEYS:
-            raise unknown_key(f"{path}/{name}", [f"{path}/{one}" for one in _KEYS])
-    layout, ros, file = given.get("layout"), given.get("ros"), given.get("definitions", "")
-    listed = given.get("keys") or []
-    keys = [listed] if isinstance(listed, str) else listed
-    if not isinstance(keys, list) or not all(isinstance(one, str) for one in keys):
-        raise ConfigError(f"{path}/keys", f"expected a text or several, got {listed!a}")
-    found = tuple(str(one) for one in keys)
-    if isinstance(layout, str) and ros is None and not file:
-        return DeclaredType(layout, found)
-    if not isinstance(ros, str) or layout is not None or not isinstance(file, str):
-        raise ConfigError(path, _FORM)
+    found = _SECTION.read(given, path)
+    layout, ros, file = found.get("layout"), found.get("ros"), found["definitions"]
+    if layout is not None and ros is None and not file:
+        return DeclaredType(layout, found["keys"])
+    if ros is None or layout is not None:
+        refuse(path, _FORM, given)
     definition = ros_definition(ros, file, path)
-    return DeclaredType(definition.layout, found, definition.hash)
+    return DeclaredType(definition.layout, found["keys"], definition.hash)
 
 
 @dataclass(frozen=True, slots=True)

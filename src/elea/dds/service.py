@@ -11,8 +11,8 @@ from elea.dds.bridge import Bridge
 from elea.dds.cyclone import CycloneDomain
 from elea.dds.names import METRICS
 from elea.dds.presence import marker
+from elea.dds.section import CHANGEABLE
 from elea.dds.settings import DOMAIN_PORTS_MAX, PATH, DdsSettings, ros_section
-from elea.dds.settings_keys import CHANGEABLE
 from elea.dds.state import LOG
 from elea.errors import ConfigError, EleaError
 from elea.json5 import Json

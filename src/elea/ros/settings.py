@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from elea.choices import ROS_VIA
 from elea.config.config import Config
-from elea.errors import ConfigError
-from elea.ros.formats.keys import checked_domain
+from elea.config.kinds import Bool, Choice, Integer, ListOf, Text
+from elea.config.section import Converted, Section, Setting
+from elea.ros.formats.keys import DOMAIN_MAX
 from elea.ros.formats.names import checked_node
 from elea.ros.formats.shipped import RELEASES
 
 PATH: Final = "plugins/ros2"
-VIA: Final = ROS_VIA
-# Names, defaults as they are shown, and what each means.
-KEYS: Final = (
-    ("domain", "`ROS_DOMAIN_ID`, else 0", "the ROS domain, 0 to 232"),
-    ("prefix", "none", "what stands before all keys of the fleet"),
-    ("distro", "`ROS_DISTRO`, else jazzy", "whose definitions are taken for a name alone"),
-    ("types", "[]", "files and directories of definitions"),
-    ("ask_fleet", "true", "whether nodes are asked for definitions that are not known"),
-    ("trust_names", "false", "whether a definition of another hash is used, and rows are marked"),
-    ("node", "`elea_` and its id", "the name of the node that `elea ros2` is"),
-    ("via", "any", "`rmw`, `bridge` or `any`"),
-    ("hidden", "false", "whether `echo`, `hz` and `record` declare no subscription"),
-    ("read_only", "false", "whether everything fails that publishes, calls or sets"),
+SECTION: Final = Section(
+    (
+        Setting("domain", Integer(0, DOMAIN_MAX), "the ROS domain; `ROS_DOMAIN_ID`, else 0"),
+        Setting(
+            "prefix",
+            Text(check=lambda text: text.strip("/")),
+            "what stands before all keys of the fleet; none",
+        ),
+        Setting(
+            "distro",
+            Choice(RELEASES),
+            "whose definitions are taken for a name alone; `ROS_DISTRO`, else jazzy",
+        ),
+        Setting(
+            "types",
+            Converted(ListOf(Text("a path")), tuple),
+            "files and directories of definitions; none",
+            legal="a list of paths",
+        ),
+        Setting(
+            "ask_fleet", Bool(), "whether nodes are asked for definitions that are not known; true"
+        ),
+        Setting(
+            "trust_names",
+            Bool(),
+            "whether a definition of another hash is used, and rows are marked; false",
+        ),
+        Setting(
+            "node",
+            Text("the name of a node", checked_node),
+            "the name of the node that `elea ros2` is; `elea_` and its id",
+            legal="letters, digits and _",
+        ),
+        Setting("via", Choice(ROS_VIA), "whose keys are used, rmw_zenoh's or a bridge's; any"),
+        Setting(
+            "hidden", Bool(), "whether `echo`, `hz` and `record` declare no subscription; false"
+        ),
+        Setting(
+            "read_only", Bool(), "whether everything fails that publishes, calls or sets; false"
+        ),
+    )
 )
 
 
@@ -53,55 +81,13 @@ class RosSettings:
         Raises:
             ConfigError: a key is unknown, naming the nearest, or a value is not legal.
         """
-        told = json.loads(config.get_json("plugins")).get("ros2", {})
-        if not isinstance(told, dict):
-            raise ConfigError(PATH, f"expected an object, got {str(told)[:40]!a}")
-        legal = {one.name for one in fields(cls)}
-        for name in told:
-            if name not in legal:
-                near = difflib.get_close_matches(name, legal, n=1)
-                hint = (
-                    f"did you mean {near[0]}?" if near else f"legal are {', '.join(sorted(legal))}"
-                )
-                raise ConfigError(f"{PATH}/{name}", f"no such key; {hint}")
-        return cls(**{name: _checked(name, value) for name, value in told.items()})
-
-
-def _checked(name: str, value: Any) -> Any:
-    if name in ("ask_fleet", "trust_names", "hidden", "read_only"):
-        return _kind(name, value, bool, "true or false")
-    if name == "domain":
-        number = _kind(name, value, int, "a number from 0 to 232")
-        try:
-            return checked_domain(number)
-        except ValueError as error:
-            raise ConfigError(f"{PATH}/{name}", str(error)) from error
-    if name == "types":
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise ConfigError(f"{PATH}/types", f"expected a list of paths, got {value!a}")
-        return tuple(value)
-    text = _kind(name, value, str, "a text")
-    choices = {"distro": RELEASES, "via": VIA}.get(name)
-    if choices is not None and text not in choices:
-        raise ConfigError(f"{PATH}/{name}", f"expected one of {', '.join(choices)}, got {text!a}")
-    if name == "node":
-        try:
-            return checked_node(text)
-        except ValueError as error:
-            raise ConfigError(f"{PATH}/{name}", str(error)) from error
-    return text.strip("/") if name == "prefix" else text
-
-
-def _kind(name: str, value: Any, kind: type, legal: str) -> Any:
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ConfigError(f"{PATH}/{name}", f"expected {legal}, got {str(value)[:40]!a}")
-    return value
+        return cls(**SECTION.read(json.loads(config.get_json("plugins")).get("ros2", {}), PATH))
 
 
 def markdown() -> str:
     """The section of the page of the configuration."""
-    text = (
+    return (
         "\n## `plugins/ros2`\n\nWhat `elea ros2` does where its options say nothing"
-        " ([ros2.md](../howto/ros2.md)).\n\n| key | default | meaning |\n| --- | --- | --- |\n"
-    )
-    return text + "".join(f"| `{name}` | {default} | {what} |\n" for name, default, what in KEYS)
+        " ([ros2.md](../howto/ros2.md)).\n\n| key | meaning and default | legal |\n"
+        "| --- | --- | --- |\n"
+    ) + SECTION.rows()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from elea.config.kinds import Value
 from elea.dds.cyclone import configuration
 from elea.dds.qos import Qos
 from elea.dds.routes import Direction
+from elea.dds.section import SECTION, markdown
 from elea.dds.settings import DdsSettings, ros_section
-from elea.dds.settings_keys import KEYS, markdown
 from elea.errors import ConfigError
 
 line = pytest.mark.line
@@ -60,6 +63,9 @@ def test_the_domain_is_that_of_ros(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROS_DOMAIN_ID", "42")
     assert DdsSettings.read({}).domain == 42
     assert DdsSettings.read({"domain": 7}).domain == 7
+    for text in ("many", "\N{SUPERSCRIPT TWO}", "9" * 5000):
+        monkeypatch.setenv("ROS_DOMAIN_ID", text)
+        assert DdsSettings.read({}).domain == 0
     monkeypatch.setenv("ROS_DOMAIN_ID", "many")
     assert DdsSettings.read({}).domain == 0
 
@@ -105,6 +111,89 @@ def test_what_is_not_legal_is_refused_by_its_path(section: dict[str, Any], path:
     with pytest.raises(ConfigError) as raised:
         DdsSettings.read_all(section)
     assert path in str(raised.value)
+
+
+@line("D-782", "D-783")
+@pytest.mark.parametrize(
+    ("section", "error"),
+    [
+        ({"domain": 233}, "domain: expected a whole number from 0 to 232, got the number 233"),
+        ({"linger": "5"}, "linger: expected a number from 0 to 86400, got the text '5'"),
+        ({"names": "ros"}, 'names: expected one of "dds", "ros2", got the text \'ros\''),
+        (
+            {"shm_enabled": True},
+            "shm_enabled: expected false, got true: the DDS library has no shared memory exchange",
+        ),
+        (
+            {"max_frequencies": ["a=1", "b"]},
+            "max_frequencies/1: expected a text REGEX=HERTZ, got the text 'b': there is no = in it",
+        ),
+        (
+            {"queries_timeout": {"services": "a=0"}},
+            "queries_timeout/services: expected a text REGEX=SECONDS, got the text 'a=0':"
+            " 0 is not above 0, up to 86400",
+        ),
+        (
+            {"pub_priorities": "x=9"},
+            "pub_priorities: expected a text REGEX=1..7[:express], got the text 'x=9':"
+            " '9' is not 1 to 7, and :express or nothing",
+        ),
+        (
+            {"discovery": {"peers": ['"/>']}},
+            "discovery/peers/0: expected an address or a name, got the text '\"/>':"
+            " it has other characters than addresses and names",
+        ),
+        ({"qos": [{"reader": {}}]}, "qos/0/match: expected a regular expression, got nothing"),
+    ],
+)
+def test_what_is_refused_is_said_in_the_one_form(section: dict[str, Any], error: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        DdsSettings.read_all(section)
+    assert str(raised.value) == f"plugins/dds/{error}"
+
+
+@line("D-311", "D-364")
+@pytest.mark.parametrize(
+    ("section", "path"),
+    [
+        ({"routes": [{"topic": "T", "type": "X", "qos": 5}]}, "routes/0/qos"),
+        ({"qos": [{"match": "a", "reader": ["depth"]}]}, "qos/0/reader"),
+        ({"domains": [{"domains": [{"domain": 1}]}]}, "domains/0/domains"),
+    ],
+)
+def test_what_was_passed_over_in_silence_is_refused(section: dict[str, Any], path: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        DdsSettings.read_all(section)
+    assert raised.value.path == f"plugins/dds/{path}"
+
+
+@line("D-782", "D-783")
+def test_what_cannot_be_compiled_or_read_is_refused_by_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "cyclone.xml"
+    file.write_bytes(b"<a>\xff</a>")
+    for section, path in (
+        ({"allow": "a{99999999999999999999}"}, "allow"),
+        ({"pub_priorities": "a=\N{SUPERSCRIPT TWO}"}, "pub_priorities"),
+        ({"discovery": {"config": f"file://{file}"}}, "discovery/config"),
+        ({"discovery": {"config": "<a/>", "ttl": 3}}, "discovery/ttl"),
+    ):
+        with pytest.raises(ConfigError) as raised:
+            DdsSettings.read(section)  # type: ignore[arg-type]
+        assert raised.value.path == f"plugins/dds/{path}"
+
+
+@line("D-782")
+def test_a_key_that_is_null_is_as_one_that_is_absent() -> None:
+    nothing: dict[str, Value] = {key.name: None for key in SECTION.keys}
+    found, absent = DdsSettings.read(nothing), DdsSettings.read({})
+    assert replace(found, said={}) == replace(absent, said={})
+
+
+@line("D-666")
+def test_an_expression_of_a_timeout_is_judged_without_what_is_put_around_it() -> None:
+    """`a)(b` is none, and `(?:a)(b)` would be."""
+    with pytest.raises(ConfigError, match=r"queries_timeout/services/0: .* unbalanced parenthesis"):
+        DdsSettings.read({"queries_timeout": {"services": ["a)(b=3"]}})
 
 
 @line("D-782")
@@ -174,4 +263,4 @@ def test_several_domains_are_several_sections() -> None:
 
 def test_the_page_lists_every_key() -> None:
     page = markdown()
-    assert all(f"| `{name}` |" in page for name, _, _ in KEYS)
+    assert all(f"| `{key.name}` |" in page for key in SECTION.keys)
