@@ -207,13 +207,14 @@ class _Reader:
             "to_dds": frozenset({Direction.TO_DDS}),
         }
         direction = self._choice("direction", tuple(directions), "both")
-        scope = self._scope()
         filter_ = self._filter(directions[direction], ros=ros)
         queries_timeout_s, service_timeouts = self._timeouts()
         linger_s = self._seconds("linger", 5.0)
         namespace = self._text("namespace", "/")
+        if self._prefix("namespace") and not ros:
+            raise self._error("namespace", 'needs names: "ros2"')
         return DdsSettings(
-            names=Names(scope, self._text("partition_separator", "")),
+            names=Names(self._prefix("scope"), self._text("partition_separator", "")),
             domain=self._domain(),
             localhost_only=localhost_only,
             filter=filter_,
@@ -392,12 +393,12 @@ class _Reader:
         except EleaError as error:
             raise self._error(name, str(error)) from None
 
-    def _scope(self) -> str:
-        scope = self._text("scope", "").strip("/")
+    def _prefix(self, name: str) -> str:
+        prefix = self._text(name, "").strip("/")
         try:
-            return checked_key(scope) if scope else ""
+            return checked_key(prefix) if prefix else ""
         except InvalidValueError as error:
-            raise self._error("scope", error.reason) from None
+            raise self._error(name, error.reason) from None
 
     def _domain(self) -> int:
         if "domain" not in self._section:

@@ -34,6 +34,7 @@ from elea.link.settings import LinkSettings
 from elea.link.tcp import listening_socket
 from elea.locator import Endpoint, Locator
 from elea.session.session import Session
+from elea.store.backends.disk import check_directory
 from elea.version import VERSION
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
@@ -115,6 +116,20 @@ class XrceService:
     def check(cls, settings: Mapping[str, Value]) -> None:
         """Whether a section is legal; nothing is opened."""
         _checker(XrceSettings.read(settings))
+
+    @classmethod
+    def check_parts(cls, settings: Mapping[str, Value]) -> None:
+        """Whether the interface and the directory of a section are there or could be made.
+
+        Raises:
+            ConfigError: one is not, or could not.
+        """
+        read = XrceSettings.read(settings)
+        if read.interface is not None:
+            host, port = Endpoint.parse(f"udp/{read.group}").host_port()
+            chosen_interfaces(read.interface, Address.of_ip(host, port), f"{PATH}/interface")
+        if read.persistent is not None:
+            check_directory(read.persistent, f"{PATH}/persistent")
 
     @property
     def locators(self) -> tuple[str, ...]:

@@ -61,6 +61,9 @@ class FilesVolume(OptionsVolume):
             raise StoreError("the volume fs needs a POSIX system; use the volume sqlite")
         self._place = Place.of(config)
 
+    def directory_of(self, storage: StorageConfig) -> Path:
+        return self._place.directory(storage)
+
     def check_storage(self, storage: StorageConfig) -> None:
         IN_FILES.read(storage.options, f"storages/{storage.name}/volume")
         self._place.room(storage)
