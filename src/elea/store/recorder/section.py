@@ -68,12 +68,7 @@ _OF_LOG: Final = (
 _RECORDING: Final = Section((*_OF_RECORDING, *_OF_LOG))
 _SECTION: Final = Section(
     (
-        Key(
-            "directory",
-            FilePath("the path of a directory"),
-            "below which the logs are; needed",
-            needed=True,
-        ),
+        Key("directory", FilePath("the path of a directory"), "below which the logs are; needed"),
         Key("flight", Free("an object", object_only=True), "how they are read over Arrow Flight"),
         Key("recordings", ByName(_RECORDING, "an object of recordings by name"), "by name"),
     ),
@@ -118,11 +113,13 @@ def read(settings: Mapping[str, Value]) -> dict[str, RecordingSettings]:
     """
     section = _SECTION.read(settings, _ROOT)
     chosen = section.get("recordings")
+    directory = section.get("directory")
+    if directory is None:
+        raise ConfigError(f"{_ROOT}/directory", "expected the path of a directory, got nothing")
     if not chosen:
         return {}
-    directory = Path(section["directory"])
     found = {
-        name: _recording(name, one, directory, f"{_ROOT}/recordings/{name}")
+        name: _recording(name, one, Path(directory), f"{_ROOT}/recordings/{name}")
         for name, one in chosen.items()
     }
     _check_names(found)

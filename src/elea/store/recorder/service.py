@@ -67,8 +67,8 @@ class RecorderService:
         Raises:
             ConfigError: it is not.
         """
-        read(settings)
         read_flight(settings)
+        read(settings)
 
     @classmethod
     def check_parts(cls, settings: Mapping[str, Value]) -> None:
