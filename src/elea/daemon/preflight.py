@@ -33,6 +33,7 @@ from elea.link.tls_context import certificate_end_s, client_context, server_cont
 from elea.locator import Endpoint, Locator, is_group
 from elea.node.settings import NodeSettings
 from elea.policy.records import records
+from elea.session.endpoints import refusal
 
 _TLS: Final = "transport/link/tls"
 _SIDES: Final = ("listen", "connect")
@@ -229,9 +230,9 @@ def _unused_rules(config: Config) -> Iterator[str]:
 def _check_endpoint(side: str, endpoint: Endpoint, settings: LinkSettings) -> None:
     try:
         check_scheme(endpoint, settings.protocols)
+        check_options(endpoint)
     except EleaError as error:
-        raise ConfigError(f"{side}/endpoints", f"{endpoint.locator()}: {error}") from None
-    check_options(endpoint)
+        raise ConfigError(f"{side}/endpoints", refusal(endpoint, error)) from None
     if side == "connect" and facts(endpoint.protocol).has_port and endpoint.host_port()[1] == 0:
         raise ConfigError(f"{side}/endpoints", f"{endpoint.locator()}: expected a port, got 0")
     if endpoint.protocol != "tls":

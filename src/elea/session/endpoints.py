@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from elea.errors import ConfigError, EleaError, LocatorError
 from elea.link.endpoint_options import check_options
 from elea.link.registry import check_scheme
 from elea.locator import Endpoint
@@ -30,3 +31,20 @@ def check_parsed(endpoint: Endpoint) -> None:
     """
     check_scheme(endpoint)
     check_options(endpoint)
+
+
+def refusal(endpoint: Endpoint, error: EleaError) -> str:
+    """Return why `check_parsed` refused an endpoint, with its name, once.
+
+    Example:
+        >>> endpoint = Endpoint.parse("tcp/10.0.0.1")
+        >>> try:
+        ...     check_parsed(endpoint)
+        ... except EleaError as error:
+        ...     print(refusal(endpoint, error))
+        tcp/10.0.0.1: expected host:port, with a port of 0 to 65535
+    """
+    if isinstance(error, ConfigError):  # of an option
+        return str(error)
+    reason = error.reason if isinstance(error, LocatorError) else str(error)
+    return f"{endpoint.locator()}: {reason}"

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ TLS = "tls/127.0.0.1:7447"
         (listen("tcp/127.0.0.1"), "expected host:port, with a port of 0 to 65535"),
         (listen("tcp/127.0.0.1:99999"), "ports end at 65535, got 99999"),
         (listen("tcp/127.0.0.1:http"), "expected host:port, with a port of 0 to 65535"),
-        (connect("tcp/10.0.0.1"), "connect/endpoints: tcp/10.0.0.1: locator"),
+        (connect("tcp/10.0.0.1"), "connect/endpoints: tcp/10.0.0.1: expected host:port, with"),
         (listen("tcp/127.0.0.1:1#foo=1"), "unknown option 'foo'; known are bind, dscp"),
         (connect("tcp/127.0.0.1:1#so_sendbuf=1"), "did you mean so_sndbuf?"),
         (connect("tcp/127.0.0.1:1#bind=foo"), "bind is host:port, saw 'foo'"),
@@ -516,3 +517,29 @@ def test_a_misspelt_placeholder_of_a_rule_was_taken_as_text(
     code, out, err = checked(capsys, "--cfg", f"access_control/rules:[{rule}]")
     assert (code, out) == (2, "")
     assert "placeholders only, which are ${cert_common_name}, ${username}, ${zid}" in err
+
+
+@pytest.mark.parametrize("given", [connect, lambda one: ["--config", one]], ids=["cfg", "file"])
+@pytest.mark.parametrize(
+    ("endpoint", "complaint"),
+    [
+        ("tcp/10.0.0.1:99999", "ports end at 65535, got 99999"),
+        ("tcp/10.0.0.1:7#foo=1", "unknown option 'foo'; known are bind"),
+        ("tcp/10.0.0.1:7?prio=9", "priorities are 0 to 7"),
+    ],
+)
+def test_a_refusal_named_the_endpoint_twice_or_not_the_key(
+    given: Callable[[str], list[str]],
+    endpoint: str,
+    complaint: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "router.json5"
+    file.write_text(json.dumps({"connect": {"endpoints": [endpoint]}}))
+    code, out, err = checked(capsys, *given(endpoint if given is connect else str(file)))
+    assert code in (1, 2)
+    assert out == ""
+    assert (
+        err.splitlines()[-1].split("connect/endpoints: ")[1].startswith(f"{endpoint}: {complaint}")
+    )
