@@ -22,15 +22,14 @@ from elea.daemon.services import Services
 from elea.errors import ConfigError, EleaError, LinkError
 from elea.ids import WhatAmI
 from elea.link.accounts import read_accounts
-from elea.link.address import Address
 from elea.link.authorizers import read_authorizer
 from elea.link.endpoint_options import check_options, inert_options
-from elea.link.multicast import chosen_interfaces
-from elea.link.registry import check_scheme
+from elea.link.multicast import check_interfaces
+from elea.link.registry import Registry, check_scheme
 from elea.link.schemes import facts
 from elea.link.settings import LinkSettings, ScoutingSettings, text_option
 from elea.link.tls_context import certificate_end_s, client_context, server_context
-from elea.locator import Endpoint, Locator, is_group
+from elea.locator import Endpoint, is_group
 from elea.node.settings import NodeSettings
 from elea.policy.records import records
 from elea.session.endpoints import refusal
@@ -163,26 +162,26 @@ def _check_places(config: Config) -> None:
     """Interfaces and directories that are not there: links and scouting would wait for them."""
     scouting = ScoutingSettings.from_config(config)
     if scouting.enabled:
-        _check_interface(scouting.interface, scouting.address, "scouting/multicast/interface")
+        check_interfaces(scouting.interface, scouting.address, "scouting/multicast/interface")
     for side in _SIDES:
         for endpoint in (one for group in config.endpoints(side) for one in group):
             if endpoint.protocol == _UNIX:
                 _check_unix(side, endpoint)
-            name = text_option(endpoint, "iface")
-            if name is None or not facts(endpoint.protocol).has_port:
-                continue
-            path = f"{side}/endpoints"
-            if is_group(endpoint):
-                _check_interface(name, endpoint.address, path)
-            elif name not in (there := sorted(one for _, one in socket.if_nameindex())):
-                reason = f"no interface {name!r}; there are {', '.join(there)}"
-                raise ConfigError(path, f"{endpoint.locator()}: {reason}")
+            if facts(endpoint.protocol).has_port:
+                _check_interfaces(side, endpoint)
 
 
-def _check_interface(names: str, group: str, path: str) -> None:
-    """One of those that a setting names is needed; the system has to choose for `auto`."""
-    address = Address.of_ip(*Locator(f"udp/{group}").host_port())
-    chosen_interfaces(names, address, path)
+def _check_interfaces(side: str, endpoint: Endpoint) -> None:
+    """The interface of the option `iface`, and that of the zone of an IPv6 address."""
+    path, name = f"{side}/endpoints", text_option(endpoint, "iface")
+    if is_group(endpoint):
+        check_interfaces(name or "auto", endpoint.address, path)
+        return
+    there = [one for pair in socket.if_nameindex() for one in (pair[1], str(pair[0]))]
+    for one in (name, endpoint.host_port()[0].partition("%")[2]):
+        if one and one not in there:
+            reason = f"no interface {one!r}; there are {', '.join(there[::2])}"
+            raise ConfigError(path, f"{endpoint.locator()}: {reason}")
 
 
 def _unused_values(config: Config) -> Iterator[str]:
@@ -231,6 +230,8 @@ def _check_endpoint(side: str, endpoint: Endpoint, settings: LinkSettings) -> No
     try:
         check_scheme(endpoint, settings.protocols)
         check_options(endpoint)
+        if not facts(endpoint.protocol).has_port:  # nothing is looked up
+            Registry().scheme(endpoint.protocol).resolve(endpoint, listening=side == "listen")
     except EleaError as error:
         raise ConfigError(f"{side}/endpoints", refusal(endpoint, error)) from None
     if side == "connect" and facts(endpoint.protocol).has_port and endpoint.host_port()[1] == 0:

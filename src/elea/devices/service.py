@@ -29,7 +29,7 @@ from elea.link.address import Address, ip_locator, resolve_ip
 from elea.link.failure import link_error
 from elea.link.guests import Guests
 from elea.link.interfaces import advertised
-from elea.link.multicast import chosen_interfaces, group_receiver
+from elea.link.multicast import check_interfaces, chosen_interfaces, group_receiver
 from elea.link.settings import LinkSettings
 from elea.link.tcp import listening_socket
 from elea.locator import Endpoint, Locator
@@ -125,9 +125,7 @@ class XrceService:
             ConfigError: one is not, or could not.
         """
         read = XrceSettings.read(settings)
-        if read.interface is not None:
-            host, port = Endpoint.parse(f"udp/{read.group}").host_port()
-            chosen_interfaces(read.interface, Address.of_ip(host, port), f"{PATH}/interface")
+        check_interfaces(read.interface or "auto", read.group, f"{PATH}/interface")
         if read.persistent is not None:
             check_directory(read.persistent, f"{PATH}/persistent")
 

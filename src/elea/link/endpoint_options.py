@@ -77,6 +77,10 @@ def _check_values(endpoint: Endpoint) -> None:
         from elea.link.tcp import bind_option  # late: few endpoints have it
 
         bind_option(bind, endpoint)
+    if endpoint.protocol == "serial":
+        from elea.link.serial_device import SerialOptions  # late: as above
+
+        SerialOptions.of(endpoint)
     if endpoint.protocol == "tls":
         settings.tls.for_endpoint(endpoint)
 

@@ -37,12 +37,9 @@ def refusal(endpoint: Endpoint, error: EleaError) -> str:
     """Return why `check_parsed` refused an endpoint, with its name, once.
 
     Example:
-        >>> endpoint = Endpoint.parse("tcp/10.0.0.1")
-        >>> try:
-        ...     check_parsed(endpoint)
-        ... except EleaError as error:
-        ...     print(refusal(endpoint, error))
-        tcp/10.0.0.1: expected host:port, with a port of 0 to 65535
+        >>> error = LocatorError("tcp/10.0.0.1", 4, "expected host:port")
+        >>> refusal(Endpoint.parse("tcp/10.0.0.1"), error)
+        'tcp/10.0.0.1: expected host:port'
     """
     if isinstance(error, ConfigError):  # of an option
         return str(error)

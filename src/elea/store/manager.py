@@ -166,7 +166,7 @@ class StorageManager:
         for volume, found in _directories(config):
             for name, directory in found.items():
                 path = f"plugins/{NAME}/storages/{name}/volume"
-                other = users.setdefault((volume.backend, directory), name)
+                other = users.setdefault((volume.backend, directory.resolve()), name)
                 if other != name:
                     reason = f"the storage {other} has {directory}; give one of them another `dir`"
                     raise ConfigError(path, reason)

@@ -60,6 +60,7 @@ TLS = "tls/127.0.0.1:7447"
         (listen("tcp/127.0.0.1:1#foo=1"), "unknown option 'foo'; known are bind, dscp"),
         (connect("tcp/127.0.0.1:1#so_sendbuf=1"), "did you mean so_sndbuf?"),
         (connect("tcp/127.0.0.1:1#bind=foo"), "bind is host:port, saw 'foo'"),
+        (listen("serial//dev/null#baudrate=7"), "baudrate is one of"),
         (connect("udp/127.0.0.1:1#bind=foo:1"), "bind needs an IP address, saw 'foo'"),
     ],
 )
@@ -353,6 +354,8 @@ SAME = (
         ),
         (["--cfg", "plugins/dds:{namespace:'a b'}"], 'dds/namespace: needs names: "ros2"'),
         (["--cfg", "plugins/dds:{namespace:'a*',names:'ros2'}"], "dds/namespace: 'a*' has a wild"),
+        (listen("vsock/x"), "listen/endpoints: vsock/x: expected CID:PORT, as vsock/2:7447"),
+        (connect("vsock/-1:1"), "vsock/-1:1: expected one CID and one port"),
         (connect("tcp/127.0.0.1:0"), "connect/endpoints: tcp/127.0.0.1:0: expected a port, got 0"),
     ],
 )
@@ -397,6 +400,16 @@ def test_what_did_nothing_and_was_silent_is_refused(
         (connect(f"{UNIX}TMP/{'s' * 108}"), "expected a path of 107 bytes at most, got"),
         (connect("tcp/127.0.0.1:1#iface=eht9"), "tcp/127.0.0.1:1: no interface 'eht9'; there are"),
         (listen("udp/224.0.0.225:7#iface=eht9"), "listen/endpoints: no interface 'eht9' with IPv4"),
+        (connect("tcp/[fe80::1%eht9]:1"), "connect/endpoints: tcp/[fe80::1%eht9]:1: no interface"),
+        (listen("udp/[ff02::9%eht9]:7"), "listen/endpoints: [ff02::9%eht9]:7: no interface"),
+        (
+            ["--cfg", "scouting/multicast:{enabled:true,address:'[ff02::9%eht9]:7446'}"],
+            "scouting/multicast/interface: [ff02::9%eht9]:7446: no interface",
+        ),
+        (
+            ["--cfg", "plugins/xrce:{group:'[ff02::9%eht9]:7'}"],
+            "plugins/xrce/interface: [ff02::9%eht9]:7: no interface",
+        ),
         (
             ["--cfg", "scouting/multicast:{enabled:true,interface:'eht9'}"],
             "scouting/multicast/interface: no interface 'eht9'",

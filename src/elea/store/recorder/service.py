@@ -20,7 +20,7 @@ from elea.json5 import Json
 from elea.session.session import Session
 from elea.store.backends.disk import check_directory
 from elea.store.flight.settings import FlightSettings
-from elea.store.recorder.section import read, read_flight
+from elea.store.recorder.section import directory_of, read, read_flight
 from elea.store.recorder.settings import RecordingSettings
 from elea.version import VERSION
 
@@ -67,16 +67,17 @@ class RecorderService:
         Raises:
             ConfigError: it is not.
         """
-        read_flight(settings)
         read(settings)
+        read_flight(settings)
 
     @classmethod
     def check_parts(cls, settings: Mapping[str, Value]) -> None:
-        """Whether the directories of all logs could be made.
+        """Whether there is a directory, and those of all logs could be made.
 
         Raises:
-            ConfigError: one could not; the other recordings run without it.
+            ConfigError: there is none, or one could not; other recordings run without it.
         """
+        directory_of(settings)
         for directory in cls.makes(settings):
             check_directory(directory, "plugins/recorder/directory")
 
