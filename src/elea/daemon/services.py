@@ -256,10 +256,7 @@ class Services:
 
         Keys of the configuration, and what is wrong: a service starts without them.
         """
-        starts = [
-            (name, settings, _loaded(self._find(name)))
-            for name, settings in _wanted(config).items()
-        ]
+        starts = list(self._legal(config))
         made = [
             one.absolute()
             for _, settings, start in starts
@@ -283,15 +280,26 @@ class Services:
         for name, settings in _wanted(config).items():
             for key in _INERT.keys() & settings.keys():
                 yield f"plugins/{name}/{key} has no effect: {_INERT[key]}"
-            found = self._find(name)
-            start = _loaded(found)
-            if isinstance(start, Noting):
-                yield from start.notes(settings)
-            if found is None:
+            if self._find(name) is None:
                 yield (
                     f"plugins/{name}: no such service is installed; it is left out. Those of Elea"
                     f" are {', '.join(BUILT_IN)}"
                 )
+
+        for _, settings, start in self._legal(config):
+            if isinstance(start, Noting):
+                yield from start.notes(settings)
+
+    def _legal(self, config: Config) -> Iterator[tuple[str, Settings, object]]:
+        """What starts services, for each whose settings `check` does not refuse."""
+        for name, settings in _wanted(config).items():
+            start = _loaded(self._find(name))
+            try:
+                if isinstance(start, Checking):
+                    start.check(settings)
+            except ConfigError:
+                continue
+            yield name, settings, start
 
     def apply(self, session: Session, config: Config, *, strict: bool = False) -> None:
         """Start what is configured, end what is not, change what is configured otherwise.

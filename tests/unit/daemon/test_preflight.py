@@ -556,3 +556,16 @@ def test_a_refusal_named_the_endpoint_twice_or_not_the_key(
     assert (
         err.splitlines()[-1].split("connect/endpoints: ")[1].startswith(f"{endpoint}: {complaint}")
     )
+
+
+@pytest.mark.parametrize(
+    "section", ["recorder:{recordings:[]}", "historian:{logs:5}", "sql:{tables:5}"]
+)
+def test_a_section_that_is_refused_is_explained_all_the_same(
+    section: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a service notes of its section needs one that is legal."""
+    assert main(["config", "explain", "--cfg", f"plugins/{section}"]) == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert f"it would not start: plugins/{section.partition(':')[0]}/" in out
