@@ -186,7 +186,7 @@ def _check_interfaces(side: str, endpoint: Endpoint) -> None:
 
 def _unused_values(config: Config) -> Iterator[str]:
     """Values that are legal, and let a router do nothing."""
-    for kind, what in (("unicast", "neighbour"), ("multicast", "member of a group")):
+    for kind, what in (("unicast", "neighbour that connects"), ("multicast", "member of a group")):
         path = f"transport/{kind}/max_sessions"
         if config.value(path, int) == 0:
             yield f"{path} is 0: every {what} is refused"

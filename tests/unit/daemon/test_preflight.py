@@ -459,7 +459,7 @@ def test_what_another_service_makes_need_not_be_there(
     [
         (
             "transport/unicast/max_sessions:0",
-            "transport/unicast/max_sessions is 0: every neighbour",
+            "transport/unicast/max_sessions is 0: every neighbour that c",
         ),
         ("transport/multicast/max_sessions:0", "transport/multicast/max_sessions is 0: every memb"),
         (
