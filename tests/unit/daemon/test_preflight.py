@@ -393,6 +393,10 @@ def test_what_did_nothing_and_was_silent_is_refused(
         ),
         (["--cfg", SAME.replace("VOLUME", "fs")], "storages/b/volume: the storage a has"),
         (["--cfg", SAME.replace("VOLUME", "other")], "storages/b/volume: the storage a has"),
+        (
+            ["--cfg", SAME.replace("VOLUME',dir:'x'", "fs',dir:'x/y'")],
+            "storages/b/volume/dir: it is below that of the storage a",
+        ),
         (listen(f"{UNIX}TMP/no/s"), "there is no directory TMP/no; make it"),
         (listen(f"{UNIX}TMP/file"), "TMP/file is there and is not a socket"),
         (listen(f"{UNIX}TMP/closed/s"), "TMP/closed cannot be written"),
