@@ -9,10 +9,12 @@ from elea.pure import compiled_modules, is_compiled
 
 VERSION: Final = "0.1.0.dev0"
 WIRE_VERSION: Final = 9  # the version octet of INIT, JOIN, SCOUT and HELLO
-_TO_COMPILE: Final = (  # its two options have pip build anew, whatever is installed or kept
-    "for speed, install a C compiler and the headers of Python, then elea again:"
-    " ELEA_COMPILE=1 pip install --force-reinstall --no-cache-dir ..."
+# Its two options have pip build anew, whatever is installed or kept.
+_AGAIN: Final = "ELEA_COMPILE=1 pip install --force-reinstall --no-cache-dir ..."
+_TO_COMPILE: Final = (
+    f"for speed, install a C compiler and the headers of Python, then elea again: {_AGAIN}"
 )
+_SWITCHED_OFF: Final = "ELEA_COMPILE=0"  # the reason that setup.py writes
 
 if TYPE_CHECKING:
     COMPILED: bool
@@ -33,4 +35,6 @@ def why_interpreted() -> str:
     if pure.FORCED:
         return "ELEA_PURE is set; unset it for speed"
     reason = pure.build_reason()  # none in a source tree, or in a wheel of another builder
+    if reason == _SWITCHED_OFF:
+        return f"when it was installed: {reason}; for speed, install elea again: {_AGAIN}"
     return f"when it was installed: {reason}; {_TO_COMPILE}" if reason else _TO_COMPILE

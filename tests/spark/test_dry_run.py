@@ -40,6 +40,8 @@ def found(spark: SparkSession, folder: Path, table: str) -> list[str]:
         'hot: {sql: "(SELECT robot FROM imu) UNION ALL VALUES (1)"}',
         "imu_1s: {from: [imu, online], window: {every: 1 second, by: [robot], values: {ax: avg}}}",
         "few: {from: imu, downsample: {every: 1 second, by: [robot], columns: [ax]}}",
+        "few: {from: imu, downsample: {every: 1 second, columns: [robot], how: last}}",
+        "w: {from: imu, window: {every: 1 s, values: {robot: [count, min, max, first, last]}}}",
         "hot: {from: imu, alert: {when: temp > 80, for: 3 seconds, by: [robot]}}",
         "lost: {from: bronze, losses: {}}",
     ],
@@ -67,6 +69,22 @@ def test_what_can_run_passes(spark: SparkSession, tmp_path: Path, table: str) ->
             "w: {from: [imu, online], window: {every: 1 second, by: [robot], values: {tmp: avg}}}",
             "tables.w.window",
             "tmp",
+        ),
+        # Numbers of texts passed, and each round failed at the first text that is no number.
+        *(
+            (
+                "w: {from: [imu, online], window: {every: 1 s, values: {temp: avg, robot: "
+                + wanted
+                + "}}}",
+                "tables.w.window",
+                f"{wanted} of robot needs numbers, it is of the type string; legal are count, min,",
+            )
+            for wanted in ("avg", "sum", "stddev", "p99")
+        ),
+        (
+            "few: {from: imu, downsample: {every: 1 second, columns: [ax, robot]}}",
+            "tables.few.downsample",
+            "avg of robot needs numbers",
         ),
     ],
 )

@@ -31,6 +31,19 @@ def test_version_repeats_what_the_build_said(
 
 
 @pytest.mark.usefixtures("interpreted")
+def test_a_build_without_compiling_by_choice_was_told_to_install_a_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = tmp_path / "interpreted.txt"
+    reason.write_text("ELEA_COMPILE=0\n", encoding="utf-8")
+    monkeypatch.setattr(pure, "_REASON", str(reason))
+    told = version.why_interpreted()
+    assert told.startswith("when it was installed: ELEA_COMPILE=0; for speed, install elea again:")
+    assert "ELEA_COMPILE=1 pip install --force-reinstall --no-cache-dir" in told
+    assert "compiler" not in told
+
+
+@pytest.mark.usefixtures("interpreted")
 def test_without_a_reason_the_way_out_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

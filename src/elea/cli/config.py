@@ -142,6 +142,8 @@ def _idle(effective: Effective) -> Iterator[str]:
 
     services = Services()
     yield from preflight.notes(effective.config, services)
+    for path, reason in preflight.started_without(effective.config, services):
+        yield f"{path}: {reason}"
     try:
         services.check_parts(effective.config)
     except ConfigError as error:

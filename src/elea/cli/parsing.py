@@ -259,7 +259,7 @@ def _check_endpoints(config: Config) -> None:
     Raises:
         ConfigError: one has a scheme, an address or an option that there is not.
     """
-    from elea.session.endpoints import check_parsed
+    from elea.session.endpoints import check_parsed, refusal
 
     for role in ("router", "peer", "client"):
         config.insert_json5("mode", json.dumps(role))
@@ -270,7 +270,7 @@ def _check_endpoints(config: Config) -> None:
                 except MissingDependencyError:
                     pass  # as for an option
                 except EleaError as error:
-                    raise ConfigError(f"{side}/endpoints", f"{place.locator()}: {error}") from None
+                    raise ConfigError(f"{side}/endpoints", refusal(place, error)) from None
 
 
 def add_key_argument(

@@ -66,12 +66,24 @@ def key_expr(text: str) -> str:
 
 def _rule_key(text: str) -> str:
     """A key expression of an access rule; placeholders stand for what a neighbour is called."""
-    filled = text
-    for name in PLACEHOLDERS:
-        filled = filled.replace("${" + name + "}", "x")
+    filled = _filled(text)
     if filled == text:
         return key_expr(text)
     KeyExpr(filled)
+    return text
+
+
+def _template_key(text: str) -> str:
+    """As `_rule_key`, without other braces: a misspelt placeholder would be taken as text."""
+    if set("{}").intersection(_filled(text)):
+        legal = ", ".join("${" + name + "}" for name in PLACEHOLDERS)
+        raise InvalidValueError("template", f"braces stand in placeholders only, which are {legal}")
+    return _rule_key(text)
+
+
+def _filled(text: str) -> str:
+    for name in PLACEHOLDERS:
+        text = text.replace("${" + name + "}", "x")
     return text
 
 
@@ -128,6 +140,7 @@ _SOME_KEY_EXPRS: Final = ListOf(KEY_EXPR, 1)
 _RULE_KEY: Final = Text(
     "a key expression, in which ${cert_common_name}, ${username} and ${zid} may stand", _rule_key
 )
+_TEMPLATE_KEY: Final = Text(_RULE_KEY.legal, _template_key)
 _SOME_TEXTS: Final = ListOf(TEXT, 1)
 _SOME_PROTOCOLS: Final = ListOf(Choice(PROTOCOLS), 1)
 _LIMITED_PROTOCOLS: Final = ListOf(Choice((*PROTOCOLS, *LIMITED_SERVICE_PROTOCOLS)), 1)
@@ -292,7 +305,7 @@ ACL_RULES: Final = ListOf(
         {
             "id": TEXT,
             "key_exprs": ListOf(_RULE_KEY, 1),
-            "key_expr_templates": ListOf(_RULE_KEY, 1),
+            "key_expr_templates": ListOf(_TEMPLATE_KEY, 1),
             "messages": ListOf(_ACL_MESSAGES, 1),
             "flows": _FLOWS,
             "permission": PERMISSION,

@@ -166,7 +166,7 @@ class Daemon:
             _LOG.warning("%s is not encrypted and open to other hosts, as allowed", endpoint)
         for line in self.notes():
             _LOG.warning("%s", line)
-        for path, reason in preflight.expired(self.config):
+        for path, reason in preflight.started_without(self.config, self.services):
             _LOG.warning("%s: %s", path, reason)
         own = self.config.__copy__()
         own.remove("namespace")  # which is for applications; a node describes itself under @/

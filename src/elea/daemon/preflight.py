@@ -7,6 +7,7 @@ volumes are installed, and whether files are there and can be used.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -23,14 +24,21 @@ from elea.ids import WhatAmI
 from elea.link.accounts import read_accounts
 from elea.link.authorizers import read_authorizer
 from elea.link.endpoint_options import check_options, inert_options
-from elea.link.registry import check_scheme
-from elea.link.settings import LinkSettings
+from elea.link.multicast import check_interfaces
+from elea.link.registry import Registry, check_scheme
+from elea.link.schemes import facts
+from elea.link.settings import LinkSettings, ScoutingSettings, text_option
 from elea.link.tls_context import certificate_end_s, client_context, server_context
-from elea.locator import Endpoint
+from elea.locator import Endpoint, is_group
 from elea.node.settings import NodeSettings
+from elea.policy.records import records
+from elea.session.endpoints import refusal
 
 _TLS: Final = "transport/link/tls"
 _SIDES: Final = ("listen", "connect")
+_NAMING_USERS: Final = frozenset({"dds", "recorder", "rest", "ros2dds", "xrce"})  # to rules
+_UNIX: Final = "unixsock-stream"
+_UNIX_PATH_LEN_MAX: Final = 107  # of `sun_path` on Linux, without its end
 
 
 def check(config: Config, services: Services, *, allow_plain: bool) -> None:
@@ -65,9 +73,16 @@ def check_all(config: Config, services: Services, *, allow_plain: bool) -> None:
     _check_client(config)
     _check_group(config)
     _check_listeners(config)
-    for path, reason in expired(config):
+    _check_places(config)
+    for path, reason in started_without(config, services):
         raise ConfigError(path, reason)
     services.check_parts(config)
+
+
+def started_without(config: Config, services: Services) -> Iterator[tuple[str, str]]:
+    """What is missing while a router starts all the same: keys of the configuration, and why."""
+    yield from expired(config)
+    yield from services.absent(config)
 
 
 def expired(config: Config) -> Iterator[tuple[str, str]]:
@@ -108,6 +123,7 @@ def notes(config: Config, services: Services) -> Iterator[str]:
         )
     yield from _unused_rules(config)
     yield from _unused_certificate(config)
+    yield from _unused_values(config)
     yield from services.notes(config)
 
 
@@ -142,6 +158,53 @@ def _check_listeners(config: Config) -> None:
         seen.add(text)
 
 
+def _check_places(config: Config) -> None:
+    """Interfaces and directories that are not there: links and scouting would wait for them."""
+    scouting = ScoutingSettings.from_config(config)
+    if scouting.enabled:
+        check_interfaces(scouting.interface, scouting.address, "scouting/multicast/interface")
+    for side in _SIDES:
+        for endpoint in (one for group in config.endpoints(side) for one in group):
+            if endpoint.protocol == _UNIX:
+                _check_unix(side, endpoint)
+            if facts(endpoint.protocol).has_port:
+                _check_interfaces(side, endpoint)
+
+
+def _check_interfaces(side: str, endpoint: Endpoint) -> None:
+    """The interface of the option `iface`, and that of the zone of an IPv6 address."""
+    path, name = f"{side}/endpoints", text_option(endpoint, "iface")
+    if is_group(endpoint):
+        check_interfaces(name or "auto", endpoint.address, path)
+        return
+    there = [one for pair in socket.if_nameindex() for one in (pair[1], str(pair[0]))]
+    for one in (name, endpoint.host_port()[0].partition("%")[2]):
+        if one and one not in there:
+            reason = f"no interface {one!r}; there are {', '.join(there[::2])}"
+            raise ConfigError(path, f"{endpoint.locator()}: {reason}")
+
+
+def _unused_values(config: Config) -> Iterator[str]:
+    """Values that are legal, and let a router do nothing."""
+    for kind, what in (("unicast", "neighbour that connects"), ("multicast", "member of a group")):
+        path = f"transport/{kind}/max_sessions"
+        if config.value(path, int) == 0:
+            yield f"{path} is 0: every {what} is refused"
+    for place, item in enumerate(records(config, "qos/network") or ()):
+        if not item.get("overwrite"):
+            yield f"qos/network/{place} has no effect: its overwrite is empty"
+    if config.get("transport/auth/usrpwd/dictionary_file") is None:
+        plugins = config.get("plugins")
+        if isinstance(plugins, dict) and plugins.keys() & _NAMING_USERS:
+            return
+        for place, item in enumerate(records(config, "access_control/subjects") or ()):
+            if item.get("usernames"):
+                yield (
+                    f"access_control/subjects/{place} has no effect: no neighbour has a user name,"
+                    " as transport/auth/usrpwd/dictionary_file is not set"
+                )
+
+
 def _unused_certificate(config: Config) -> Iterator[str]:
     """A connecting side shows its certificate with mutual TLS only."""
     enabled = f"{_TLS}/enable_mtls"
@@ -166,9 +229,13 @@ def _unused_rules(config: Config) -> Iterator[str]:
 def _check_endpoint(side: str, endpoint: Endpoint, settings: LinkSettings) -> None:
     try:
         check_scheme(endpoint, settings.protocols)
+        check_options(endpoint)
+        if not facts(endpoint.protocol).has_port:  # nothing is looked up
+            Registry().scheme(endpoint.protocol).resolve(endpoint, listening=side == "listen")
     except EleaError as error:
-        raise ConfigError(f"{side}/endpoints", f"{endpoint.locator()}: {error}") from None
-    check_options(endpoint)
+        raise ConfigError(f"{side}/endpoints", refusal(endpoint, error)) from None
+    if side == "connect" and facts(endpoint.protocol).has_port and endpoint.host_port()[1] == 0:
+        raise ConfigError(f"{side}/endpoints", f"{endpoint.locator()}: expected a port, got 0")
     if endpoint.protocol != "tls":
         return
     try:
@@ -179,6 +246,24 @@ def _check_endpoint(side: str, endpoint: Endpoint, settings: LinkSettings) -> No
             client_context(tls)
     except LinkError as error:
         raise ConfigError(f"{side}/endpoints", f"{endpoint.locator()}: {error}") from None
+
+
+def _check_unix(side: str, endpoint: Endpoint) -> None:
+    """A socket needs a path that fits; to listen, also a directory in which it can be made."""
+    path, length = Path(endpoint.address), len(os.fsencode(endpoint.address))
+    reason = None
+    if length > _UNIX_PATH_LEN_MAX:
+        reason = f"expected a path of {_UNIX_PATH_LEN_MAX} bytes at most, got {length}"
+    elif side == "listen":
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            reason = f"there is no directory {folder}; make it, or name another path"
+        elif not os.access(folder, os.W_OK | os.X_OK):
+            reason = f"{folder} cannot be written; name another path"
+        elif path.exists() and not path.is_socket():
+            reason = f"{path} is there and is not a socket; name another path"
+    if reason is not None:
+        raise ConfigError(f"{side}/endpoints", f"{_UNIX}: {reason}")
 
 
 def _check_audit(config: Config) -> None:

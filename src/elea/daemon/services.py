@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from elea.config.config import Config
@@ -92,6 +93,30 @@ class CheckingParts(Protocol):
 
     def check_parts(self, settings: Settings) -> None:
         """Raise a ConfigError if one of them would be left out."""
+
+
+@runtime_checkable
+class Reading(Protocol):
+    """A start whose service runs without the directories it reads, and has nothing until then."""
+
+    def reads(self, settings: Settings) -> Mapping[str, Path]:
+        """Return the directories by the keys that name them, below the section."""
+
+
+@runtime_checkable
+class Making(Protocol):
+    """A start whose service makes directories that others may read."""
+
+    def makes(self, settings: Settings) -> Iterable[Path]:
+        """Return the directories; those below them are made as well."""
+
+
+@runtime_checkable
+class Noting(Protocol):
+    """A start that knows which legal settings have no effect."""
+
+    def notes(self, settings: Settings) -> Iterable[str]:
+        """Return one line for each."""
 
 
 class Collect(Protocol):
@@ -226,6 +251,30 @@ class Services:
             if isinstance(start, CheckingParts):
                 start.check_parts(settings)
 
+    def absent(self, config: Config) -> Iterator[tuple[str, str]]:
+        """Directories that services read, which are not there and are not made by other services.
+
+        Keys of the configuration, and what is wrong: a service starts without them.
+        """
+        starts = list(self._legal(config))
+        made = [
+            one.absolute()
+            for _, settings, start in starts
+            if isinstance(start, Making)
+            for one in start.makes(settings)
+        ]
+        for name, settings, start in starts:
+            if not isinstance(start, Reading):
+                continue
+            for key, path in start.reads(settings).items():
+                if path.is_dir() or any(path.absolute().is_relative_to(one) for one in made):
+                    continue
+                reason = (
+                    f"there is no directory {str(path)!a}; make it (a recorder or a pipeline does),"
+                    " or name one"
+                )
+                yield f"plugins/{name}/{key}", reason
+
     def notes(self, config: Config) -> Iterator[str]:
         """Which services are configured and not there, one line each."""
         for name, settings in _wanted(config).items():
@@ -236,6 +285,21 @@ class Services:
                     f"plugins/{name}: no such service is installed; it is left out. Those of Elea"
                     f" are {', '.join(BUILT_IN)}"
                 )
+
+        for _, settings, start in self._legal(config):
+            if isinstance(start, Noting):
+                yield from start.notes(settings)
+
+    def _legal(self, config: Config) -> Iterator[tuple[str, Settings, object]]:
+        """What starts services, for each whose settings `check` does not refuse."""
+        for name, settings in _wanted(config).items():
+            start = _loaded(self._find(name))
+            try:
+                if isinstance(start, Checking):
+                    start.check(settings)
+            except ConfigError:
+                continue
+            yield name, settings, start
 
     def apply(self, session: Session, config: Config, *, strict: bool = False) -> None:
         """Start what is configured, end what is not, change what is configured otherwise.

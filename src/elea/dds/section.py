@@ -128,6 +128,11 @@ def _scope(text: str) -> str:
     return _key(text.strip("/"))
 
 
+def _namespace(text: str) -> str:
+    _scope(text)
+    return text
+
+
 def _key(text: str) -> str:
     return checked_key(text) if text else ""
 
@@ -323,7 +328,9 @@ SECTION: Final = Section(
             field="ros",
         ),
         Setting(
-            "namespace", Text("a ROS namespace"), "prefix of ROS names, with `names: ros2`; `/`"
+            "namespace",
+            Text("a ROS namespace", _namespace),
+            "prefix of ROS names, with `names: ros2`; `/`",
         ),
         Setting("partition_separator", Text(), "what stands for `/` in partitions; none"),
         Setting("pattern_writers", _FLAG, "whether writers in pattern partitions pass; false"),

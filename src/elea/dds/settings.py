@@ -126,6 +126,8 @@ class DdsSettings:
         found = SECTION.read(section, path)
         if found.get("rmw_zenoh") and not found.get("ros"):
             raise ConfigError(f"{path}/rmw_zenoh", 'needs names: "ros2"')
+        if found.get("namespace", "/").strip("/") and not found.get("ros"):
+            raise ConfigError(f"{path}/namespace", 'needs names: "ros2"')
         _read_filter(found, path)
         _read_discovery(found, path)
         found.setdefault("domain", _domain_of_ros())

@@ -29,11 +29,12 @@ from elea.link.address import Address, ip_locator, resolve_ip
 from elea.link.failure import link_error
 from elea.link.guests import Guests
 from elea.link.interfaces import advertised
-from elea.link.multicast import chosen_interfaces, group_receiver
+from elea.link.multicast import check_interfaces, chosen_interfaces, group_receiver
 from elea.link.settings import LinkSettings
 from elea.link.tcp import listening_socket
 from elea.locator import Endpoint, Locator
 from elea.session.session import Session
+from elea.store.backends.disk import check_directory
 from elea.version import VERSION
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
@@ -115,6 +116,18 @@ class XrceService:
     def check(cls, settings: Mapping[str, Value]) -> None:
         """Whether a section is legal; nothing is opened."""
         _checker(XrceSettings.read(settings))
+
+    @classmethod
+    def check_parts(cls, settings: Mapping[str, Value]) -> None:
+        """Whether the interface and the directory of a section are there or could be made.
+
+        Raises:
+            ConfigError: one is not, or could not.
+        """
+        read = XrceSettings.read(settings)
+        check_interfaces(read.interface or "auto", read.group, f"{PATH}/interface")
+        if read.persistent is not None:
+            check_directory(read.persistent, f"{PATH}/persistent")
 
     @property
     def locators(self) -> tuple[str, ...]:

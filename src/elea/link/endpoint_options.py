@@ -72,7 +72,15 @@ def _check_values(endpoint: Endpoint) -> None:
     for name in _NUMBERS:
         int_option(endpoint, name)
     settings = LinkSettings()
-    SocketOptions.of(endpoint, settings)
+    bind = SocketOptions.of(endpoint, settings).bind
+    if bind is not None:
+        from elea.link.tcp import bind_option  # late: few endpoints have it
+
+        bind_option(bind, endpoint)
+    if endpoint.protocol == "serial":
+        from elea.link.serial_device import SerialOptions  # late: as above
+
+        SerialOptions.of(endpoint)
     if endpoint.protocol == "tls":
         settings.tls.for_endpoint(endpoint)
 

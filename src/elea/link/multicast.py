@@ -245,6 +245,19 @@ def chosen_interfaces(names: str, group: Address, where: str) -> list[InterfaceA
     return found
 
 
+def check_interfaces(names: str, group: str, where: str) -> None:
+    """Check that interfaces of a setting are there for a group, as `224.0.0.224:7446`.
+
+    Raises:
+        ConfigError: none of them is, or that of the group's zone is not.
+    """
+    try:
+        address = Address.of_ip(*Locator(f"udp/{group}").host_port())
+    except OSError as error:
+        raise ConfigError(where, f"{group}: {error}") from None
+    chosen_interfaces(names, address, where)
+
+
 def each(interfaces: Sequence[InterfaceAddress]) -> Sequence[InterfaceAddress | None]:
     """What to open a sender for; None is the system's choice."""
     return interfaces if interfaces else [None]

@@ -219,6 +219,18 @@ def bind_address(text: str, family: int, endpoint: Endpoint) -> SocketAddress:
         ConfigError: if it is no IP address and port.
         LinkError: if it is of another family than the address that is dialled.
     """
+    address = Address.of_ip(*bind_option(text, endpoint))
+    if address.family != family:
+        raise LinkError(f"{endpoint}: bind={text} is of another address family than the host")
+    return address.sockaddr
+
+
+def bind_option(text: str, endpoint: Endpoint) -> tuple[str, int]:
+    """The IP address and port of the option `bind`.
+
+    Raises:
+        ConfigError: it is no IP address and port.
+    """
     try:
         host, port = Locator(f"tcp/{text}").host_port()
     except LocatorError as error:
@@ -227,7 +239,4 @@ def bind_address(text: str, family: int, endpoint: Endpoint) -> SocketAddress:
         ) from None
     if not is_literal(host):
         raise ConfigError(f"{endpoint}", f"bind needs an IP address, saw {host!r}")
-    address = Address.of_ip(host, port)
-    if address.family != family:
-        raise LinkError(f"{endpoint}: bind={text} is of another address family than the host")
-    return address.sockaddr
+    return host, port

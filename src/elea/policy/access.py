@@ -21,7 +21,7 @@ from elea.keyexpr.canon import canonize
 from elea.keyexpr.match import includes, intersects
 from elea.policy.actions import Action, Flow
 from elea.policy.identity import Identity, LinkIdentity, Selection
-from elea.policy.records import Record, records, text, texts
+from elea.policy.records import Record, identified, records, text, texts
 from elea.policy.service_keys import Demand
 from elea.records import dataclass
 
@@ -222,7 +222,7 @@ class AccessControl:
         if not config.value(f"{_PATH}/enabled", bool):
             return None
         lists = {name: records(config, f"{_PATH}/{name}") for name in ("rules", "subjects")}
-        policies = records(config, f"{_PATH}/policies")
+        policies = identified(config, f"{_PATH}/policies")
         for name, entries in (*lists.items(), ("policies", policies)):
             if entries is None:
                 raise ConfigError(

@@ -15,7 +15,7 @@ from elea.keyexpr.match import includes, intersects
 from elea.policy.actions import Action, Flow, sizes
 from elea.policy.identity import Identity, Selection
 from elea.policy.interceptor import Denial, Interceptor, Reason, Stage, Step
-from elea.policy.records import Record, inner, records, text, texts
+from elea.policy.records import Record, identified, inner, text, texts
 from elea.policy.rules import Rules
 from elea.qos import CongestionControl, Priority, QoS
 from elea.records import dataclass, replace
@@ -77,9 +77,13 @@ class Filter(Interceptor, Stage, Generic[ItemT]):
 
     @classmethod
     def from_config(cls, config: Config) -> Self | None:
-        """Read all items."""
+        """Read all items.
+
+        Raises:
+            ConfigError: an id is used twice.
+        """
         [path] = cls.PATHS
-        found = enumerate(records(config, path) or ())
+        found = enumerate(identified(config, path) or ())
         items = [cls.read(record, f"{path}[{number}]") for number, record in found]
         return cls(items) if items else None
 

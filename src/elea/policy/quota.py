@@ -11,7 +11,7 @@ from typing import Final, Self, TypeAlias
 
 from elea.config.config import Config
 from elea.policy.identity import Selection
-from elea.policy.records import integer, records, text
+from elea.policy.records import identified, integer, text
 from elea.records import dataclass
 
 PATH: Final = "elea/quotas"
@@ -34,9 +34,13 @@ class Quota:
 
     @classmethod
     def from_config(cls, config: Config) -> list[Self]:
-        """All items, in their order: the first that selects a neighbour is its quota."""
+        """All items, in their order: the first that selects a neighbour is its quota.
+
+        Raises:
+            ConfigError: an id is used twice.
+        """
         found = []
-        for number, record in enumerate(records(config, PATH) or ()):
+        for number, record in enumerate(identified(config, PATH) or ()):
             close_after_ms = integer(record, "close_after_ms")
             found.append(
                 cls(

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from elea.config.config import Config
 from elea.config.kinds import Value
+from elea.errors import ConfigError
 
 Record: TypeAlias = dict[str, Value]
 
@@ -16,6 +17,22 @@ def records(config: Config, path: str) -> list[Record] | None:
     if not isinstance(value, list):
         return None
     return [one for one in value if isinstance(one, dict)]
+
+
+def identified(config: Config, path: str) -> list[Record] | None:
+    """The records of a list whose ids, as far as they have one, differ; None as `records`.
+
+    Raises:
+        ConfigError: an id is used twice.
+    """
+    found = records(config, path)
+    seen: set[str] = set()
+    for record in found or ():
+        one = text(record, "id")
+        if one and one in seen:
+            raise ConfigError(path, f"the id {one!a} is used twice; each entry needs its own")
+        seen.add(one)
+    return found
 
 
 def texts(record: Record, name: str) -> tuple[str, ...] | None:

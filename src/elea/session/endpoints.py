@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from elea.errors import ConfigError, EleaError, LocatorError
 from elea.link.endpoint_options import check_options
 from elea.link.registry import check_scheme
 from elea.locator import Endpoint
@@ -30,3 +31,17 @@ def check_parsed(endpoint: Endpoint) -> None:
     """
     check_scheme(endpoint)
     check_options(endpoint)
+
+
+def refusal(endpoint: Endpoint, error: EleaError) -> str:
+    """Return why `check_parsed` refused an endpoint, with its name, once.
+
+    Example:
+        >>> error = LocatorError("tcp/10.0.0.1", 4, "expected host:port")
+        >>> refusal(Endpoint.parse("tcp/10.0.0.1"), error)
+        'tcp/10.0.0.1: expected host:port'
+    """
+    if isinstance(error, ConfigError):  # of an option
+        return str(error)
+    reason = error.reason if isinstance(error, LocatorError) else str(error)
+    return f"{endpoint.locator()}: {reason}"

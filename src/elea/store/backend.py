@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from elea.config.kinds import Value
@@ -159,6 +160,14 @@ class OptionsVolume(Volume):
             ConfigError: an option is unknown or not legal.
         """
 
+    def directory_of(self, storage: StorageConfig) -> Path | None:
+        """Return the directory of a storage, which no other storage may have; None: none.
+
+        Raises:
+            ConfigError: an option is not legal.
+        """
+        return None
+
     @classmethod
     def check(cls, config: VolumeConfig, storages: Iterable[StorageConfig]) -> None:
         """Check the options of a volume and of its storages; nothing is opened.
@@ -171,6 +180,15 @@ class OptionsVolume(Volume):
         for storage in storages:
             volume.check_storage(storage)
 
+    @classmethod
+    def directories(
+        cls, config: VolumeConfig, storages: Iterable[StorageConfig]
+    ) -> Mapping[str, Path]:
+        """Return the directories of storages that have one, by their names; raises as `check`."""
+        volume = cls(config)  # type: ignore[call-arg]  # as above
+        found = ((one.name, volume.directory_of(one)) for one in storages)
+        return {name: directory for name, directory in found if directory is not None}
+
 
 @runtime_checkable
 class ChecksOptions(Protocol):
@@ -178,6 +196,16 @@ class ChecksOptions(Protocol):
 
     def check(self, config: VolumeConfig, storages: Iterable[StorageConfig]) -> None:
         """Raise as that of `OptionsVolume`."""
+
+
+@runtime_checkable
+class HasDirectories(Protocol):
+    """What opens volumes that keep each storage in a directory of its own."""
+
+    def directories(
+        self, config: VolumeConfig, storages: Iterable[StorageConfig]
+    ) -> Mapping[str, Path]:
+        """Return them as that of `OptionsVolume`."""
 
 
 class Served(Protocol):

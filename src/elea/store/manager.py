@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from elea.config.kinds import Value, public
@@ -19,6 +21,7 @@ from elea.session.session import Session
 from elea.store import volumes
 from elea.store.backend import (
     ChecksOptions,
+    HasDirectories,
     OpenVolume,
     Reports,
     Served,
@@ -27,6 +30,7 @@ from elea.store.backend import (
     Volume,
     VolumeConfig,
 )
+from elea.store.backends.disk import check_directory
 from elea.store.service import StorageService, described
 from elea.store.settings import NAME, ManagerConfig
 from elea.store.storage import Storage
@@ -158,6 +162,21 @@ class StorageManager:
         for name, storage in config.storages.items():
             if storage.volume not in config.volumes:
                 raise _no_volume(name, storage.volume, config.volumes)
+        users: dict[tuple[str, Path], str] = {}
+        for volume, found in _directories(config):
+            for name, directory in found.items():
+                path = f"plugins/{NAME}/storages/{name}/volume"
+                other = users.setdefault((volume.backend, directory.resolve()), name)
+                if other != name:
+                    reason = f"the storage {other} has {directory}; give one of them another `dir`"
+                    raise ConfigError(path, reason)
+                check_directory(directory, path)
+
+    @classmethod
+    def makes(cls, settings: Settings) -> Iterable[Path]:
+        """Return the directories of storages whose options are legal."""
+        found = _directories(ManagerConfig.read(settings))
+        return [one for _, directories in found for one in directories.values()]
 
     def change(self, settings: Settings) -> None:
         """Run what a section says, and leave alone what it says as before.
@@ -275,6 +294,18 @@ class StorageManager:
         self._running[name].stop()
         del self._running[name]  # now: who no longer sees it is not answered by it any more
         _LOG.info("storage %s stopped", name)
+
+
+def _directories(config: ManagerConfig) -> Iterator[tuple[VolumeConfig, Mapping[str, Path]]]:
+    """The directories of storages by their names, for each volume that can be used."""
+    for name, volume in config.volumes.items():
+        storages = [one for one in config.storages.values() if one.volume == name]
+        found: Mapping[str, Path] = {}
+        with suppress(StoreError, ConfigError):  # `check_parts` and the start say what is wrong
+            made: object = volumes.load(volumes.find(volume.backend))
+            if isinstance(made, HasDirectories):
+                found = made.directories(volume, storages)
+        yield volume, found
 
 
 def _no_volume(storage: str, volume: str, known: Iterable[str]) -> ConfigError:

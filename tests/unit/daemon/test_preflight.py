@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from elea.cli.main import main
 from elea.daemon import services
 from elea.link.opening import Opening
 from elea.node.ports import ConnectFailed, NeighbourUp
+from elea.store.historian.service import HistorianService
 
 RUN = ["router", "--config-check", "--no-multicast-scouting"]
 
@@ -53,9 +56,12 @@ TLS = "tls/127.0.0.1:7447"
         (listen("tcp/127.0.0.1"), "expected host:port, with a port of 0 to 65535"),
         (listen("tcp/127.0.0.1:99999"), "ports end at 65535, got 99999"),
         (listen("tcp/127.0.0.1:http"), "expected host:port, with a port of 0 to 65535"),
-        (connect("tcp/10.0.0.1"), "connect/endpoints: tcp/10.0.0.1: locator"),
+        (connect("tcp/10.0.0.1"), "connect/endpoints: tcp/10.0.0.1: expected host:port, with"),
         (listen("tcp/127.0.0.1:1#foo=1"), "unknown option 'foo'; known are bind, dscp"),
         (connect("tcp/127.0.0.1:1#so_sendbuf=1"), "did you mean so_sndbuf?"),
+        (connect("tcp/127.0.0.1:1#bind=foo"), "bind is host:port, saw 'foo'"),
+        (listen("serial//dev/null#baudrate=7"), "baudrate is one of"),
+        (connect("udp/127.0.0.1:1#bind=foo:1"), "bind needs an IP address, saw 'foo'"),
     ],
 )
 def test_endpoints_that_cannot_be_are_wrong_usage(
@@ -317,3 +323,256 @@ def test_a_router_with_an_expired_certificate_said_nothing(
     caplog.set_level(logging.WARNING, "elea.daemon")
     with running(options(setting, listen=("tls/127.0.0.1:0",))):
         assert words in caplog.text  # it starts: a certificate may be renewed while it runs
+
+
+RECORDING = '{r:{key_exprs:["a/**"]}}'
+UNIX = "unixsock-stream/"
+SAME = (
+    "plugins/storage_manager:{volumes:{fs:{root:'TMP'},other:{backend:'fs',root:'TMP'}},"
+    "storages:{a:{key_expr:'a/**',volume:{id:'fs',dir:'x'}},"
+    "b:{key_expr:'b/**',volume:{id:'VOLUME',dir:'x'}}}}"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--cfg", "plugins/historian:{logs:'TMP/no'}"], "plugins/historian/logs: there is no"),
+        (
+            ["--cfg", "plugins/historian:{logs:['TMP','TMP/no']}"],
+            "plugins/historian/logs/1: there is no directory 'TMP/no'; make it",
+        ),
+        (
+            ["--cfg", "plugins/historian:{logs:'TMP',tables:'TMP/no'}"],
+            "plugins/historian/tables: there is no directory",
+        ),
+        (["--cfg", "plugins/recorder:{}"], "plugins/recorder/directory: expected the path"),
+        (["--cfg", "plugins/recorder:{recordings:{}}"], "plugins/recorder/directory: expected"),
+        (
+            ["--cfg", "plugins/xrce:{interface:'eht9'}"],
+            "plugins/xrce/interface: no interface 'eht9",
+        ),
+        (["--cfg", "plugins/dds:{namespace:'a b'}"], 'dds/namespace: needs names: "ros2"'),
+        (
+            ["--cfg", "plugins/dds:{namespace:'a*',names:'ros2'}"],
+            "dds/namespace: expected a ROS namespace, got the text 'a*': 'a*' has a wildcard",
+        ),
+        (listen("vsock/x"), "listen/endpoints: vsock/x: expected CID:PORT, as vsock/2:7447"),
+        (connect("vsock/-1:1"), "vsock/-1:1: expected one CID and one port"),
+        (connect("tcp/127.0.0.1:0"), "connect/endpoints: tcp/127.0.0.1:0: expected a port, got 0"),
+    ],
+)
+def test_what_did_nothing_and_was_silent_is_refused(
+    arguments: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The configuration could be used, and the router that was started said nothing either."""
+    code, out, err = checked(capsys, *(one.replace("TMP", str(tmp_path)) for one in arguments))
+    assert (code, out) == (1, "")
+    assert complaint.replace("TMP", str(tmp_path)) in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            ["--cfg", STORAGE.replace("fs:{}", "fs:{root:'TMP/file/fs'}") % '"fs"'],
+            "storages/a/volume: TMP/file/fs/a cannot be made: TMP/file is not a directory",
+        ),
+        (
+            ["--cfg", STORAGE.replace("sqlite:{}", "sqlite:{root:'TMP/closed'}") % '"sqlite"'],
+            "storages/a/volume: TMP/closed/a cannot be written: no permission for",
+        ),
+        (
+            ["--cfg", STORAGE.replace("log:{}", "log:{root:'TMP'}") % '"log",dir:"file"'],
+            "storages/a/volume: TMP/file cannot be made: TMP/file is not a directory",
+        ),
+        (
+            ["--cfg", f"plugins/recorder:{{directory:'TMP/file/x',recordings:{RECORDING}}}"],
+            "plugins/recorder/directory: TMP/file/x/r cannot be made",
+        ),
+        (
+            ["--cfg", "plugins/xrce:{persistent:'TMP/file'}"],
+            "plugins/xrce/persistent: TMP/file cannot be made",
+        ),
+        (["--cfg", SAME.replace("VOLUME", "fs")], "storages/b/volume: the storage a has"),
+        (["--cfg", SAME.replace("VOLUME", "other")], "storages/b/volume: the storage a has"),
+        (
+            ["--cfg", SAME.replace("VOLUME',dir:'x'", "fs',dir:'x/y'")],
+            "storages/b/volume/dir: it is below that of the storage a",
+        ),
+        (listen(f"{UNIX}TMP/no/s"), "there is no directory TMP/no; make it"),
+        (listen(f"{UNIX}TMP/file"), "TMP/file is there and is not a socket"),
+        (listen(f"{UNIX}TMP/closed/s"), "TMP/closed cannot be written"),
+        (listen(f"{UNIX}TMP/{'s' * 108}"), "expected a path of 107 bytes at most, got"),
+        (connect(f"{UNIX}TMP/{'s' * 108}"), "expected a path of 107 bytes at most, got"),
+        (connect("tcp/127.0.0.1:1#iface=eht9"), "tcp/127.0.0.1:1: no interface 'eht9'; there are"),
+        (listen("udp/224.0.0.225:7#iface=eht9"), "listen/endpoints: no interface 'eht9' with IPv4"),
+        (connect("tcp/[fe80::1%eht9]:1"), "connect/endpoints: tcp/[fe80::1%eht9]:1: no interface"),
+        (listen("udp/[ff02::9%eht9]:7"), "listen/endpoints: [ff02::9%eht9]:7: no interface"),
+        (
+            ["--cfg", "scouting/multicast:{enabled:true,address:'[ff02::9%eht9]:7446'}"],
+            "scouting/multicast/interface: [ff02::9%eht9]:7446: no interface",
+        ),
+        (
+            ["--cfg", "plugins/xrce:{group:'[ff02::9%eht9]:7'}"],
+            "plugins/xrce/interface: [ff02::9%eht9]:7: no interface",
+        ),
+        (
+            ["--cfg", "scouting/multicast:{enabled:true,interface:'eht9'}"],
+            "scouting/multicast/interface: no interface 'eht9'",
+        ),
+    ],
+)
+def test_what_was_only_logged_at_the_start_is_refused(
+    arguments: list[str],
+    complaint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The configuration could be used, and the router ran without a part of it."""
+    (tmp_path / "file").touch()
+    (tmp_path / "closed").mkdir(0o500)
+    access = os.access
+    # As for a user that is not root.
+    monkeypatch.setattr(
+        os, "access", lambda one, mode: access(one, mode) and "closed" not in str(one)
+    )
+    code, out, err = checked(
+        capsys, *(one.replace("TMP", str(tmp_path)) for one in arguments), "--allow-plain"
+    )
+    assert (code, out) == (1, "")
+    assert complaint.replace("TMP", str(tmp_path)) in err
+    assert list((tmp_path / "closed").iterdir()) == []
+
+
+def test_what_another_service_makes_need_not_be_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A historian of the log that the recorder of the same router makes; and one of a storage."""
+    recorder = f"plugins/recorder:{{directory:'{tmp_path}/log',recordings:{RECORDING}}}"
+    storages = (
+        f"plugins/storage_manager:{{volumes:{{log:{{root:'{tmp_path}/kept'}}}},"
+        "storages:{a:{key_expr:'a/**',volume:'log'}}}"
+    )
+    historian = f"plugins/historian:{{logs:['{tmp_path}/log/r','{tmp_path}/kept/a']}}"
+    code, out, err = checked(capsys, "--cfg", recorder, "--cfg", storages, "--cfg", historian)
+    assert (code, out, err) == (0, "the configuration can be used\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        (
+            "transport/unicast/max_sessions:0",
+            "transport/unicast/max_sessions is 0: every neighbour that c",
+        ),
+        ("transport/multicast/max_sessions:0", "transport/multicast/max_sessions is 0: every memb"),
+        (
+            "qos/network:[{messages:['put'],overwrite:{}}]",
+            "qos/network/0 has no effect: its overwrite is empty",
+        ),
+        (
+            "access_control:{enabled:true,rules:[],policies:[],subjects:[{id:'s',usernames:['u']}]}",
+            "access_control/subjects/0 has no effect: no neighbour has a user name",
+        ),
+        ("plugins/recorder:{directory:'log'}", "plugins/recorder records nothing"),
+    ],
+)
+def test_legal_values_that_do_nothing_were_accepted_in_silence(
+    setting: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eclipse Zenoh accepts these, too: they are named, by the check and at the start."""
+    code, out, _ = checked(capsys, "--cfg", setting)
+    assert code == 0
+    assert f"without effect: {line}" in out
+
+
+def test_a_historian_without_its_log_said_nothing_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "elea.daemon")
+    logs = f"plugins/historian:{{logs:'{tmp_path}/no'}}"
+    with running(options(logs), historian=HistorianService):
+        assert "plugins/historian/logs: there is no directory" in caplog.text
+
+
+_RULE = '{key_expr:"a",freq:1}'
+
+
+@pytest.mark.parametrize(
+    ("setting", "path"),
+    [
+        (f"downsampling:[{{id:'x',messages:['put'],rules:[{_RULE}]}},TWICE]", "downsampling"),
+        (
+            "low_pass_filter:[{id:'x',messages:['put'],key_exprs:['a'],size_limit:1},TWICE]",
+            "low_pass_filter",
+        ),
+        ("qos/network:[{id:'x',messages:['put'],overwrite:{express:true}},TWICE]", "qos/network"),
+        ("elea/quotas:[{id:'x',declarations:1},TWICE]", "elea/quotas"),
+        (
+            "access_control:{enabled:true,subjects:[{id:'s'}],"
+            "rules:[{id:'r',permission:'allow',messages:['put'],key_exprs:['a']}],"
+            "policies:[{id:'x',rules:['r'],subjects:['s']},TWICE]}",
+            "access_control/policies",
+        ),
+    ],
+)
+def test_two_items_with_one_id_were_accepted(
+    setting: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refusals and quotas are told by it; Eclipse Zenoh refuses it, too."""
+    first = setting[setting.rindex("[{id:'x'") + 1 : setting.rindex(",TWICE")]
+    code, out, err = checked(capsys, "--cfg", setting.replace("TWICE", first))
+    assert (code, out) == (1, "")
+    assert f"{path}: the id 'x' is used twice; each entry needs its own" in err
+
+
+@pytest.mark.parametrize("name", ["{usrname}", "{username}", "${usrname}"])
+def test_a_misspelt_placeholder_of_a_rule_was_taken_as_text(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = f"{{id:'r',permission:'deny',messages:['put'],key_expr_templates:['t/{name}/**']}}"
+    code, out, err = checked(capsys, "--cfg", f"access_control/rules:[{rule}]")
+    assert (code, out) == (2, "")
+    assert "placeholders only, which are ${cert_common_name}, ${username}, ${zid}" in err
+
+
+@pytest.mark.parametrize("given", [connect, lambda one: ["--config", one]], ids=["cfg", "file"])
+@pytest.mark.parametrize(
+    ("endpoint", "complaint"),
+    [
+        ("tcp/10.0.0.1:99999", "ports end at 65535, got 99999"),
+        ("tcp/10.0.0.1:7#foo=1", "unknown option 'foo'; known are bind"),
+        ("tcp/10.0.0.1:7?prio=9", "priorities are 0 to 7"),
+    ],
+)
+def test_a_refusal_named_the_endpoint_twice_or_not_the_key(
+    given: Callable[[str], list[str]],
+    endpoint: str,
+    complaint: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "router.json5"
+    file.write_text(json.dumps({"connect": {"endpoints": [endpoint]}}))
+    code, out, err = checked(capsys, *given(endpoint if given is connect else str(file)))
+    assert code in (1, 2)
+    assert out == ""
+    assert (
+        err.splitlines()[-1].split("connect/endpoints: ")[1].startswith(f"{endpoint}: {complaint}")
+    )
+
+
+@pytest.mark.parametrize(
+    "section", ["recorder:{recordings:[]}", "historian:{logs:5}", "sql:{tables:5}"]
+)
+def test_a_section_that_is_refused_is_explained_all_the_same(
+    section: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a service notes of its section needs one that is legal."""
+    assert main(["config", "explain", "--cfg", f"plugins/{section}"]) == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert f"it would not start: plugins/{section.partition(':')[0]}/" in out

@@ -52,6 +52,28 @@ class Place:
         return Room(self.directory(storage), quota, self.low_water_percent)
 
 
+def check_directory(directory: Path, path: str) -> None:
+    """Check that a directory can be made, or be written to if it is there; nothing is made.
+
+    Args:
+        directory: The directory.
+        path: Of the key that names it.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    directory = directory.absolute()
+    above = (directory, *directory.parents)
+    there = next((one for one in above if os.path.lexists(one)), directory)
+    if not there.is_dir():
+        reason = f"{directory} cannot be made: {there} is not a directory; name another one"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        reason = f"{directory} cannot be written: no permission for {there}; name another one"
+    else:
+        return
+    raise ConfigError(path, reason)
+
+
 class Room:
     """Refuses what would fill the disk, before the disk does.
 

@@ -21,15 +21,16 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from elea.encoding import Encoding
-from elea.errors import EleaError, StoreError
+from elea.errors import ConfigError, EleaError, StoreError
 from elea.limits import DEFAULT_LIMITS
 from elea.store.backend import Backend, Mark, OptionsVolume, StorageConfig, Stored, VolumeConfig
 from elea.store.backends.disk import Place, Room
@@ -61,9 +62,23 @@ class FilesVolume(OptionsVolume):
             raise StoreError("the volume fs needs a POSIX system; use the volume sqlite")
         self._place = Place.of(config)
 
+    def directory_of(self, storage: StorageConfig) -> Path:
+        return self._place.directory(storage)
+
     def check_storage(self, storage: StorageConfig) -> None:
         IN_FILES.read(storage.options, f"storages/{storage.name}/volume")
         self._place.room(storage)
+
+    @classmethod
+    def check(cls, config: VolumeConfig, storages: Iterable[StorageConfig]) -> None:
+        """Check options; also that no storage is below another, which would find it damaged."""
+        storages = list(storages)
+        super().check(config, storages)
+        found = cls.directories(config, storages)
+        for (name, one), (other, above) in permutations(found.items(), 2):
+            if above in one.parents:
+                reason = f"it is below that of the storage {other}; give it another one"
+                raise ConfigError(f"storages/{name}/volume/dir", reason)
 
     def open(self, storage: StorageConfig) -> Backend:
         self.check_storage(storage)

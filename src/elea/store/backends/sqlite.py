@@ -70,6 +70,9 @@ class SqliteVolume(OptionsVolume):
     def __init__(self, config: VolumeConfig) -> None:
         self._place = Place.of(config)
 
+    def directory_of(self, storage: StorageConfig) -> Path:
+        return self._place.directory(storage)
+
     def check_storage(self, storage: StorageConfig) -> None:
         self._read(storage)
 

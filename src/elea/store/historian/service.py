@@ -89,6 +89,16 @@ class HistorianService:
         """Whether a section is legal; nothing is opened."""
         HistorianSettings.read(settings)
 
+    @classmethod
+    def reads(cls, settings: Mapping[str, Value]) -> Mapping[str, Path]:
+        """Return the directories of logs and tables, by their keys."""
+        read = HistorianSettings.read(settings)
+        return {
+            f"{key}/{place}" if len(paths) > 1 else key: path
+            for key, paths in (("logs", read.logs), ("tables", read.tables))
+            for place, path in enumerate(paths)
+        }
+
     def status(self) -> Mapping[str, Json]:
         """Values below `status/plugins/historian`."""
         logs: list[Json] = [str(one) for one in self._settings.logs]

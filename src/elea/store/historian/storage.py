@@ -71,6 +71,9 @@ class LogVolume(OptionsVolume):
             log.close()
             raise
 
+    def directory_of(self, storage: StorageConfig) -> Path:
+        return self._place.directory(storage)
+
     def check_storage(self, storage: StorageConfig) -> None:
         self._read(storage)
 

@@ -121,15 +121,25 @@ def read(settings: Mapping[str, Value]) -> dict[str, RecordingSettings]:
     chosen = section.get("recordings")
     if not chosen:
         return {}
-    directory = section.get("directory")
-    if directory is None:
-        raise ConfigError(f"{_ROOT}/directory", "expected the path of a directory, got nothing")
+    directory = directory_of(settings)
     found = {
-        name: _recording(name, one, Path(directory), f"{_ROOT}/recordings/{name}")
+        name: _recording(name, one, directory, f"{_ROOT}/recordings/{name}")
         for name, one in chosen.items()
     }
     _check_names(found)
     return found
+
+
+def directory_of(settings: Mapping[str, Value]) -> Path:
+    """The directory of a section, which one without recordings can start without.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    directory = _SECTION.read(settings, _ROOT).get("directory")
+    if directory is None:
+        raise ConfigError(f"{_ROOT}/directory", "expected the path of a directory, got nothing")
+    return Path(directory)
 
 
 def _recording(

@@ -11,14 +11,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.config.kinds import Value
 from elea.errors import MissingDependencyError
 from elea.json5 import Json
 from elea.session.session import Session
+from elea.store.backends.disk import check_directory
 from elea.store.flight.settings import FlightSettings
-from elea.store.recorder.section import read, read_flight
+from elea.store.recorder.section import directory_of, read, read_flight
 from elea.store.recorder.settings import RecordingSettings
 from elea.version import VERSION
 
@@ -67,6 +69,28 @@ class RecorderService:
         """
         read(settings)
         read_flight(settings)
+
+    @classmethod
+    def check_parts(cls, settings: Mapping[str, Value]) -> None:
+        """Whether there is a directory, and those of all logs could be made.
+
+        Raises:
+            ConfigError: there is none, or one could not; other recordings run without it.
+        """
+        directory_of(settings)
+        for directory in cls.makes(settings):
+            check_directory(directory, "plugins/recorder/directory")
+
+    @classmethod
+    def makes(cls, settings: Mapping[str, Value]) -> Iterable[Path]:
+        """Return the directories of logs, or below which they are."""
+        return [one.directory for one in read(settings).values()]
+
+    @classmethod
+    def notes(cls, settings: Mapping[str, Value]) -> Iterable[str]:
+        """Return what has no effect: a section without recordings."""
+        if not read(settings):
+            yield "plugins/recorder records nothing: recordings has none"
 
     def change(self, settings: Mapping[str, Value]) -> None:
         """Run what a section says, and leave alone what it says as before.

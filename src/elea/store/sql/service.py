@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elea.config.kinds import Value
@@ -34,13 +35,9 @@ class SqlService:
         SqlSettings.read(settings)
 
     @classmethod
-    def check_parts(cls, settings: Mapping[str, Value]) -> None:
-        """Whether there is what may be asked about.
-
-        Raises:
-            ConfigError: a directory is not there.
-        """
-        SqlSettings.read(settings).check_there()
+    def reads(cls, settings: Mapping[str, Value]) -> Mapping[str, Path]:
+        """Return the directories that may be asked about, by their keys."""
+        return SqlSettings.read(settings).directories()
 
     def status(self) -> Mapping[str, Json]:
         """Values below `status/plugins/sql`."""

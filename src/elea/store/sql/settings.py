@@ -10,7 +10,7 @@ from typing import Final
 
 from elea.config.kinds import Either, Integer, Text, Value
 from elea.config.section import FOREIGN, ByName, Converted, FilePath, Section, Setting
-from elea.errors import ConfigError, InvalidValueError
+from elea.errors import InvalidValueError
 from elea.limits import DEFAULT_LIMITS
 
 PATH: Final = "plugins/sql"
@@ -86,17 +86,9 @@ class SqlSettings:
         """
         return cls(**SECTION.read(settings, PATH))
 
-    def check_there(self) -> None:
-        """Check that the directories exist; without them the door opens, and has no table.
-
-        Raises:
-            ConfigError: one of them does not.
-        """
+    def directories(self) -> dict[str, Path]:
+        """The directories by the keys that name them; without one the door opens, and lacks it."""
         given = self.tables
-        named = {"": given} if isinstance(given, Path) else {f"/{k}": v for k, v in given.items()}
-        for name, path in named.items():
-            if not path.is_dir():
-                reason = (
-                    f"there is no directory {str(path)!a}; make it (a pipeline does), or name one"
-                )
-                raise ConfigError(f"{PATH}/tables{name}", reason)
+        if isinstance(given, Path):
+            return {"tables": given}
+        return {f"tables/{name}": path for name, path in given.items()}

@@ -18,6 +18,7 @@ from tests.unit.store.tables.made import fill, log_at, part_of
 
 import elea
 from elea.config.kinds import Value
+from elea.daemon.services import Services
 from elea.errors import ConfigError
 from elea.limits import Limits
 from elea.store.sql.door import SqlDoor
@@ -160,9 +161,11 @@ def test_an_unknown_table_is_answered_with_those_there_are(
 @pytest.mark.parametrize("tables", ["nolake", {"imu": "nolake"}], ids=["one", "named"])
 def test_a_directory_of_tables_that_is_not_there_fails_the_check(tables: Value) -> None:
     """The configuration could be used, and the door had no table."""
-    with pytest.raises(ConfigError, match="there is no directory 'nolake'") as caught:
-        SqlService.check_parts({"tables": tables})
-    assert caught.value.path.startswith("plugins/sql/tables")
+    config = elea.Config.from_json5(json.dumps({"plugins": {"sql": {"tables": tables}}}))
+    config.insert_json5("plugins_loading/enabled", "true")
+    [(path, reason)] = Services().absent(config)
+    assert path.startswith("plugins/sql/tables")
+    assert "there is no directory 'nolake'" in reason
 
 
 _REFUSED = (

@@ -23,6 +23,7 @@ _UNITS: Final = {
     **dict.fromkeys(("d", "day", "days"), 86_400 * SECOND),
 }
 _AGGREGATES: Final = ("count", "min", "max", "avg", "sum", "first", "last", "stddev")
+OF_ANY_TYPE: Final = ("count", "min", "max", "first", "last")  # others need numbers
 _PERCENTILE: Final = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,3})?)")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
+from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS
 from elea.spark.pipelines.gold import values
 from elea.spark.pipelines.gold.base import Kind, Option, Options
@@ -54,6 +55,7 @@ def windows(rows: DataFrame, options: Options) -> DataFrame:
     wanted = cast("Mapping[str, Sequence[str]]", options["values"])
     rows = puts(rows)
     require(rows, [*by, *(column.partition(".")[0] for column in wanted)], "window")
+    _require_numbers(rows, wanted)
     every, slide = spans_of(options)
     grouped = rows.groupBy(
         *(sql.col(f"`{name}`") for name in by),
@@ -69,6 +71,29 @@ def windows(rows: DataFrame, options: Options) -> DataFrame:
     ends = (sql.col("window.start").alias(START), sql.col("window.end").alias(END))
     rest = [f"`{name}`" for name in made.columns if name not in (*by, "window")]
     return made.select(*names, *ends, *rest)
+
+
+def _require_numbers(rows: DataFrame, wanted: Mapping[str, Sequence[str]]) -> None:
+    """Refuse sums, means and percentiles of texts: Spark would try to read each as a number.
+
+    Raises:
+        ConfigError: naming the column and what is legal of it.
+    """
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import BinaryType, StringType
+
+    for column, chosen in wanted.items():
+        numeric = [one for one in chosen if one not in values.OF_ANY_TYPE]
+        if not numeric:
+            continue
+        kind = rows.select(sql.col(column)).schema.fields[0].dataType
+        if isinstance(kind, (BinaryType, StringType)):
+            legal = ", ".join(values.OF_ANY_TYPE)
+            reason = f"{numeric[0]} of {column} needs numbers, it is of the type"
+            raise ConfigError(
+                "window",
+                f"{reason} {kind.simpleString()}; legal are {legal}, or declare it as a number",
+            )
 
 
 def aggregate(column: str, wanted: str, sorts: Column) -> Column:
