@@ -93,7 +93,10 @@ def test_a_wrong_setting_ended_with_1_or_2_by_what_was_wrong_with_it(
         ('listen/endpoints:["upd/a:1"]', "listen/endpoints: upd/a:1: no scheme 'upd'; there are"),
         ('connect:{endpoints:["upd/a:1"]}', "connect/endpoints: upd/a:1: no scheme 'upd'"),
         ('listen/endpoints/client:["upd/a:1"]', "listen/endpoints: upd/a:1: no scheme 'upd'"),
-        ('connect/endpoints:["tcp/a:1", "tcp/a"]', "connect/endpoints: tcp/a: locator 'tcp/a'"),
+        (
+            'connect/endpoints:["tcp/a:1", "tcp/a"]',
+            "connect/endpoints: tcp/a: expected host:port, with",
+        ),
         ('listen/endpoints:["tcp/a:1#so_sendbuf=1"]', "did you mean so_sndbuf?"),
     ],
 )
