@@ -31,6 +31,7 @@ from tests.dds.peers import Peer, bridge, config_of, next_domain, peer, until
 from tests.ports import free_port
 
 import elea
+from elea.cli import collector
 from elea.dds.bridge import Route
 from elea.dds.cyclone import CycloneDomain
 from elea.dds.port import NO_ROOM, Endpoint
@@ -407,6 +408,8 @@ def tell(line: str, **values: Any) -> None:
 
 
 def main() -> None:
+    collector.begin()  # as the program `elea dds` does
+    collector.settle()
     os.environ["ELEA_NO_SCOUTING"] = "1"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer samples")
