@@ -21,7 +21,15 @@ LATE = (
     *("elea.session.ack", "elea.session.advanced_publisher", "elea.session.advanced_subscriber"),
     *("elea.session.aio", "elea.session.arrow", "elea.session.logs", "elea.session.shm"),
     *("elea.session.since", "elea.session.spool", "elea.session.scouting"),
-    *("elea.daemon", "elea.dds", "elea.demo", "elea.devices", "elea.predicate", "elea.ros"),
+    *(
+        "elea.daemon",
+        "elea.dds",
+        "elea.decode",
+        "elea.demo",
+        "elea.devices",
+        "elea.predicate",
+        "elea.ros",
+    ),
     *("elea.sim.driver", "elea.spark", "elea.store", "elea.web", "elea.xrce"),
 )
 # Counted on 3.11: 426 to 439, of which 150 are Python's own. What another one costs, see below.

@@ -25,7 +25,6 @@ from elea.cli.output import (
 from elea.cli.payloads import option_name
 from elea.encoding import Encoding
 from elea.ids import EntityGlobalId
-from elea.operate.payload_text import described, payload_lines
 from elea.provenance import SampleKind
 from elea.sample import Reply, Sample
 from elea.session.query import Query
@@ -128,6 +127,8 @@ class Printer:
             yield from self._body_lines("  attachment", query.attachment, Encoding.ZENOH_BYTES)
 
     def _body_lines(self, head: str, payload: ZBytes, encoding: Encoding) -> Iterator[str]:
+        from elea.operate.payload_text import payload_lines  # late: a start has no payload yet
+
         label, body = payload_lines(payload, encoding)
         if label:
             head += self._paint(f" [{label}]", Style.DIM)
@@ -159,6 +160,8 @@ def sample_json(sample: Sample) -> dict[str, Json]:
 
 def payload_json(name: str, payload: ZBytes, encoding: Encoding) -> dict[str, Json]:
     """A payload for programs: text if it is UTF-8, else base64; and the value that it describes."""
+    from elea.operate.payload_text import described  # late: a start has no payload yet
+
     octets = payload.to_bytes()
     shown = octets_json(name, octets)
     with contextlib.suppress(ValueError, RecursionError):  # not what it says it is

@@ -23,7 +23,6 @@ against the octets that are left.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 from elea.decode.lexer import Lexeme, Token, next_lexeme
@@ -31,6 +30,7 @@ from elea.decode.paths import Path, name_text
 from elea.decode.values import Kind
 from elea.errors import LimitError, PredicateError
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.records import dataclass
 
 ARRAY_COUNT_MAX: Final = 1 << 20  # of a declaration; what a payload counts is held against it
 
